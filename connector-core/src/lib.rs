@@ -1,1 +1,28 @@
-//! connector-core
+#![doc = include_str!("../README.md")]
+
+pub mod backoff;
+pub mod checkpoint;
+pub mod decode;
+pub mod destination;
+pub mod encode;
+pub mod epoch;
+pub mod erased;
+pub mod failure;
+pub mod flow;
+pub mod host;
+pub mod ledger;
+pub mod progress;
+pub mod saved;
+pub mod shard;
+
+pub use checkpoint::{Cause, Checkpoint, CheckpointError, Committed, Receipt, Resolver, Restored};
+pub use destination::{DestinationResolver, Fixed, Resolution};
+pub use encode::{BoxError, Encode};
+pub use epoch::Epoch;
+pub use erased::Erased;
+pub use failure::{Fail, FailureHandler, LogAndDrop, Rejected, RejectedReason, Verdict};
+pub use flow::{Budget, Limits, Member};
+pub use host::{Next, next_when, settle};
+pub use progress::ProgressWatch;
+pub use saved::{SavedState, StateError, Versioned};
+pub use shard::shard;

@@ -1,0 +1,67 @@
+//! One sealed or settling epoch.
+
+use super::{CommitId, Place, Segment, Standing};
+use crate::{Committed, Epoch};
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Stage {
+    Sealed,
+    Settling(CommitId),
+}
+
+#[derive(Debug)]
+pub(super) struct EpochEntry<T> {
+    pub(super) epoch: Epoch,
+    /// Ascending by id; none is empty.
+    pub(super) segments: Vec<Segment<T>>,
+    pub(super) tally: Committed,
+    pub(super) stage: Stage,
+}
+
+impl<T> EpochEntry<T> {
+    pub(super) fn left(&self) -> usize {
+        self.segments.iter().map(Segment::left).sum()
+    }
+
+    pub(super) fn standing(&self) -> Standing {
+        match self.stage {
+            Stage::Sealed => Standing::Sealed(self.epoch),
+            Stage::Settling(_) => Standing::Settling(self.epoch),
+        }
+    }
+
+    pub(super) fn segment(&self, id: u64) -> Option<&Segment<T>> {
+        let at = self.segments.binary_search_by_key(&id, Segment::id).ok()?;
+        self.segments.get(at)
+    }
+
+    pub(super) fn holds(&self, place: Place) -> bool {
+        self.segment(place.segment)
+            .is_some_and(|segment| segment.holds(place.index))
+    }
+
+    /// Takes an item out, and drops its segment when it was the last.
+    pub(super) fn remove(&mut self, place: Place) -> bool {
+        let Ok(at) = self
+            .segments
+            .binary_search_by_key(&place.segment, Segment::id)
+        else {
+            return false;
+        };
+        if !self.segments[at].remove(place.index) {
+            return false;
+        }
+        if self.segments[at].left() == 0 {
+            self.segments.remove(at);
+        }
+        true
+    }
+
+    /// Puts an older epoch's items in front of this one's.
+    pub(super) fn take_in_front(&mut self, mut older: Self) {
+        std::mem::swap(&mut self.segments, &mut older.segments);
+        self.segments.append(&mut older.segments);
+        self.segments.sort_unstable_by_key(Segment::id);
+        self.tally += older.tally;
+    }
+}

@@ -1,0 +1,153 @@
+//! The items of one epoch: an immutable list, and a bit per item for "has a verdict".
+
+use std::sync::Arc;
+
+use super::Place;
+
+/// A growing set of small numbers.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Bits {
+    words: Vec<u64>,
+}
+
+impl Bits {
+    pub(super) fn get(&self, index: u32) -> bool {
+        self.words
+            .get(index as usize / 64)
+            .is_some_and(|word| word >> (index % 64) & 1 == 1)
+    }
+
+    /// Sets a bit; answers whether it was clear.
+    pub(super) fn set(&mut self, index: u32) -> bool {
+        let word = index as usize / 64;
+        if word >= self.words.len() {
+            self.words.resize(word + 1, 0);
+        }
+        let bit = 1 << (index % 64);
+        let was_clear = self.words[word] & bit == 0;
+        self.words[word] |= bit;
+        was_clear
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.words
+            .iter()
+            .map(|word| word.count_ones() as usize)
+            .sum()
+    }
+}
+
+/// Items that were added between two cuts.
+#[derive(Debug)]
+pub struct Segment<T> {
+    id: u64,
+    items: Arc<Vec<T>>,
+    gone: Bits,
+    left: usize,
+}
+
+impl<T> Segment<T> {
+    pub(super) fn new(id: u64, items: Vec<T>, gone: Bits, left: usize) -> Self {
+        Self {
+            id,
+            items: Arc::new(items),
+            gone,
+            left,
+        }
+    }
+
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(super) fn left(&self) -> usize {
+        self.left
+    }
+
+    pub(super) fn holds(&self, index: u32) -> bool {
+        (index as usize) < self.items.len() && !self.gone.get(index)
+    }
+
+    pub(super) fn get(&self, index: u32) -> Option<&T> {
+        self.items
+            .get(index as usize)
+            .filter(|_| !self.gone.get(index))
+    }
+
+    pub(super) fn remove(&mut self, index: u32) -> bool {
+        if index as usize >= self.items.len() || !self.gone.set(index) {
+            return false;
+        }
+        self.left -= 1;
+        true
+    }
+
+    pub(super) fn view(&self) -> SegmentView<T> {
+        SegmentView {
+            id: self.id,
+            items: Arc::clone(&self.items),
+            gone: self.gone.clone(),
+            left: self.left,
+        }
+    }
+
+    pub(super) fn check_invariants(&self) {
+        assert!(self.left > 0, "an empty segment is dropped");
+        assert_eq!(
+            self.left,
+            self.items.len() - self.gone.count(),
+            "items are counted"
+        );
+    }
+}
+
+/// A segment as it stood when it was looked at. Shares the items; later verdicts do not show.
+#[derive(Debug)]
+pub struct SegmentView<T> {
+    id: u64,
+    items: Arc<Vec<T>>,
+    gone: Bits,
+    left: usize,
+}
+
+impl<T> SegmentView<T> {
+    /// The items that had no verdict, in the order in which they were added.
+    pub fn iter(&self) -> impl Iterator<Item = (Place, &T)> + '_ {
+        self.items
+            .iter()
+            .zip(0u32..)
+            .filter(|(_, index)| !self.gone.get(*index))
+            .map(|(item, index)| {
+                (
+                    Place {
+                        segment: self.id,
+                        index,
+                    },
+                    item,
+                )
+            })
+    }
+
+    /// The number of items that had no verdict.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.left
+    }
+
+    /// Whether every item had a verdict.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.left == 0
+    }
+}
+
+impl<T> Clone for SegmentView<T> {
+    fn clone(&self) -> Self {
+        Self {
+            id: self.id,
+            items: Arc::clone(&self.items),
+            gone: self.gone.clone(),
+            left: self.left,
+        }
+    }
+}
