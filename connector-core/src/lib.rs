@@ -2,6 +2,8 @@
 
 pub mod backoff;
 pub mod checkpoint;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 pub mod decode;
 pub mod destination;
 pub mod encode;
