@@ -12,7 +12,8 @@ pub type StateOf<H> = <<H as Harness>::Connector as Checkpoint>::State;
 /// Whose requests the outside service leaves waiting at the door.
 ///
 /// A request that is held has *no effect yet*: the service evaluates and answers it when the hold
-/// ends. A request that is held while its connector [crashes](Harness::crash) never has an effect.
+/// ends. A held request that its connector gives up (a time-out of its own), or whose connector
+/// [crashes](Harness::crash), never has an effect.
 /// For a source only acknowledgements are held, deliveries and lease extensions go on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
