@@ -1,1 +1,23 @@
-//! gcp-wire
+#![doc = include_str!("../README.md")]
+
+mod clock;
+
+pub mod channel;
+pub mod credentials;
+pub mod endpoint;
+mod grpc;
+mod headers;
+pub mod method;
+pub mod names;
+pub mod proto;
+mod rpc_metrics;
+pub mod status;
+
+pub use channel::{
+    Connection, ConnectionOptions, EncodedBody, PullSendError, PullStream, WireError,
+};
+pub use credentials::{AuthHeaders, Credentials, CredentialsError, CredentialsSource};
+pub use endpoint::{Endpoint, EndpointError, Service};
+pub use method::Method;
+pub use names::{NameError, QueueName, SnapshotName, SubscriptionName, TopicName};
+pub use status::{AckFailure, Code, DecodeFault, Fault, RpcError, Sent};
