@@ -128,6 +128,25 @@ impl<T> SegmentView<T> {
             })
     }
 
+    /// The next item that had no verdict, from `cursor` on, and moves the cursor behind it.
+    ///
+    /// For connectors that take a large segment apart a part at a time, without a borrow in
+    /// between. Start with a cursor of zero.
+    pub fn next_from(&self, cursor: &mut u32) -> Option<(Place, &T)> {
+        loop {
+            let index = *cursor;
+            let item = self.items.get(index as usize)?;
+            *cursor += 1;
+            if !self.gone.get(index) {
+                let place = Place {
+                    segment: self.id,
+                    index,
+                };
+                return Some((place, item));
+            }
+        }
+    }
+
     /// The number of items that had no verdict.
     #[must_use]
     pub fn len(&self) -> usize {
