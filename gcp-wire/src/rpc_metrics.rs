@@ -5,22 +5,13 @@ use std::time::Duration;
 use crate::status::RpcError;
 
 /// How many RPCs ended, by `method` and `code`.
-#[cfg_attr(
-    not(feature = "metrics"),
-    expect(dead_code, reason = "named for the README's test")
-)]
+#[cfg(any(feature = "metrics", test))]
 pub(crate) const COUNT: &str = "gcp_wire_rpcs_total";
 /// How long they took, in seconds, by `method` and `code`.
-#[cfg_attr(
-    not(feature = "metrics"),
-    expect(dead_code, reason = "named for the README's test")
-)]
+#[cfg(any(feature = "metrics", test))]
 pub(crate) const SECONDS: &str = "gcp_wire_rpc_seconds";
 /// How many connections were made, by `outcome`.
-#[cfg_attr(
-    not(feature = "metrics"),
-    expect(dead_code, reason = "named for the README's test")
-)]
+#[cfg(any(feature = "metrics", test))]
 pub(crate) const CONNECTIONS: &str = "gcp_wire_connections_total";
 
 #[cfg(feature = "metrics")]
@@ -45,3 +36,18 @@ pub(crate) fn connection(made: bool) {
 
 #[cfg(not(feature = "metrics"))]
 pub(crate) const fn connection(_: bool) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_readme_lists_exactly_the_names_in_the_code() {
+        let readme = include_str!("../README.md");
+        let listed: Vec<&str> = readme
+            .split('`')
+            .filter(|text| text.starts_with("gcp_wire_"))
+            .collect();
+        assert_eq!(listed, [COUNT, SECONDS, CONNECTIONS]);
+    }
+}

@@ -286,3 +286,6 @@ async fn dial(authority: String) -> Result<tokio::net::TcpStream, ConnectError> 
 pub(super) fn spawn(task: impl Future<Output = ()> + Send + 'static) {
     drop(tokio::spawn(task));
 }
+
+#[cfg(test)]
+mod tests;

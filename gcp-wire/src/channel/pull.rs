@@ -52,6 +52,8 @@ pub struct PullStream {
     requests: Option<mpsc::Sender<crate::grpc::Outgoing>>,
     state: State,
     opened: bool,
+    /// Whether a response has come, after which the stream is not opened again by itself.
+    answered: bool,
     /// Whether the credentials were renewed for this stream already.
     renewed: bool,
     begun: Instant,
@@ -121,6 +123,7 @@ pub(super) async fn open(
         requests: Some(requests),
         state: State::Opening(answer),
         opened: false,
+        answered: false,
         renewed: false,
         begun,
         _place: place,
@@ -251,23 +254,28 @@ impl PullStream {
                     }
                     Err(error) => return Poll::Ready(self.end(Err(error))),
                 },
-                State::Reading(reader) => {
-                    let outcome = match ready!(reader.poll_event(context)) {
+                State::Reading(reader) => match ready!(reader.poll_event(context)) {
+                    Ok(Event::Message(bytes)) => {
+                        self.answered = true;
                         // The barrier: whatever a response contains, it must not take the
                         // stream's task down with it.
-                        Ok(Event::Message(bytes)) => {
+                        return Poll::Ready(
                             match catch_unwind(AssertUnwindSafe(|| decode(METHOD, bytes))) {
-                                Ok(Ok(response)) => return Poll::Ready(Ok(Some(response))),
-                                Ok(Err(error)) => Err(error),
-                                Err(_) => Err(RpcError::new(METHOD, Cause::Panicked)),
-                            }
+                                Ok(Ok(response)) => Ok(Some(response)),
+                                Ok(Err(error)) => self.end(Err(error)),
+                                Err(_) => self.end(Err(RpcError::new(METHOD, Cause::Panicked))),
+                            },
+                        );
+                    }
+                    Ok(Event::End(Ok(()))) => return Poll::Ready(self.end(Ok(None))),
+                    Ok(Event::End(Err(cause))) => {
+                        let error = RpcError::new(METHOD, cause);
+                        if let Some(error) = self.try_renew(error) {
+                            return Poll::Ready(self.end(Err(error)));
                         }
-                        Ok(Event::End(Ok(()))) => Ok(None),
-                        Ok(Event::End(Err(cause))) => Err(RpcError::new(METHOD, cause)),
-                        Err(fault) => Err(read_error(METHOD, fault)),
-                    };
-                    return Poll::Ready(self.end(outcome));
-                }
+                    }
+                    Err(fault) => return Poll::Ready(self.end(Err(read_error(METHOD, fault)))),
+                },
                 State::Ended => return Poll::Ready(Ok(None)),
             }
         }
@@ -317,7 +325,7 @@ impl PullStream {
 
     /// Opens the stream again with fresh credentials, if that is what `error` calls for.
     fn try_renew(&mut self, error: RpcError) -> Option<RpcError> {
-        let renewable = error.is_server_unauthenticated() && !self.renewed;
+        let renewable = error.is_server_unauthenticated() && !self.answered && !self.renewed;
         if !renewable || !self.shared.credentials.invalidate() {
             return Some(error);
         }

@@ -159,7 +159,7 @@ pub(crate) fn head_status(headers: &HeaderMap) -> Option<Result<(), Cause>> {
         .to_str()
         .ok()
         .and_then(|code| code.parse().ok())
-        .map_or(Code::Unknown, |code| Code::from_number(code));
+        .map_or(Code::Unknown, Code::from_number);
     if code == Code::Ok {
         return Some(Ok(()));
     }

@@ -28,7 +28,10 @@ fn number(tag: u8, value: u64) -> Vec<u8> {
     bytes
 }
 
-fn assert_bytes<M: Message + Default + PartialEq>(message: &M, expected: &[Vec<u8>]) {
+fn assert_bytes<M: Message + Default + PartialEq + std::fmt::Debug>(
+    message: &M,
+    expected: &[Vec<u8>],
+) {
     let expected = expected.concat();
     assert_eq!(message.encode_to_vec(), expected);
     assert_eq!(&M::decode(&expected[..]).unwrap(), message);
@@ -123,7 +126,7 @@ fn a_request_for_an_http_task_has_the_bytes_of_the_interface_definition() {
     );
     assert_eq!(
         request.encode_to_vec(),
-        *b"\x0a\x01q\x12\x32\x0a\x01n\x1a\x23\x0a\x01u\x10\x04\x1a\x06\x0a\x01a\x12\x011\
+        *b"\x0a\x01q\x12\x2f\x0a\x01n\x1a\x20\x0a\x01u\x10\x04\x1a\x06\x0a\x01a\x12\x011\
            \x1a\x06\x0a\x01b\x12\x012\x22\x01x\x32\x06\x0a\x01e\x12\x01d\x22\x04\x08\x09\x10\x08\
            \x32\x02\x08\x0f\x18\x01",
         "golden bytes"
