@@ -200,8 +200,7 @@ impl FileStore {
     ///
     /// Dropping the future releases the store as dropping it does.
     pub async fn close(self) {
-        // Whoever holds this lock is the last call's work; the store goes with the last handle.
-        drop(self.tenure.lock().await);
+        self.tenure.lock().await.release();
     }
 
     async fn with<T: Send + 'static>(

@@ -487,6 +487,24 @@ async fn a_dropped_save_has_happened_or_not_when_the_next_call_begins() {
     assert_eq!(begun, 20);
 }
 
+#[tokio::test]
+async fn closing_waits_for_a_save_that_was_given_up() {
+    let directory = tempfile::tempdir().unwrap();
+    for epoch in 1..=50 {
+        let mut store = FileStore::open(directory.path()).await.unwrap();
+        {
+            let mut save = std::pin::pin!(store.save(Epoch::new(epoch), state(epoch)));
+            let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+            assert!(save.as_mut().poll(&mut context).is_pending());
+        }
+        store.close().await;
+        let store = FileStore::open(directory.path()).await.unwrap();
+        let newest = store.newest().await.unwrap().unwrap();
+        assert_eq!(newest.epoch, Epoch::new(epoch));
+        store.close().await;
+    }
+}
+
 #[tokio::test(flavor = "current_thread")]
 async fn file_work_does_not_hold_up_the_executor() {
     let directory = tempfile::tempdir().unwrap();

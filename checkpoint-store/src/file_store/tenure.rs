@@ -30,7 +30,7 @@ pub(crate) struct Tenure {
     owner: OwnerRecord,
     /// The owner's record and the earlier file of the same name, both locked: whoever opened either
     /// of them finds the store in use.
-    _locks: [File; 2],
+    locks: [File; 2],
     newest: Option<Newest>,
     history: usize,
 }
@@ -46,7 +46,7 @@ impl Tenure {
         Self {
             disk,
             owner,
-            _locks: locks,
+            locks,
             newest,
             history,
         }
@@ -54,6 +54,15 @@ impl Tenure {
 
     pub(crate) fn generation(&self) -> u64 {
         self.owner.generation
+    }
+
+    /// Lets the next owner in, without waiting for the last handle of this one to go.
+    pub(crate) fn release(&self) {
+        for lock in &self.locks {
+            if let Err(error) = lock.unlock() {
+                tracing::warn!(store = %self.place(), %error, "the store could not be unlocked and is released with its process");
+            }
+        }
     }
 
     /// Makes a state durable.
