@@ -29,7 +29,8 @@ impl Backoff {
         let exponent = i32::try_from(attempt.saturating_sub(1)).unwrap_or(i32::MAX);
         let seconds = self.first.as_secs_f64() * self.factor.max(1.0).powi(exponent);
         if seconds.is_finite() && seconds < self.cap.as_secs_f64() {
-            Duration::from_secs_f64(seconds)
+            // Rounding may carry the last nanosecond over the cap.
+            Duration::from_secs_f64(seconds).min(self.cap)
         } else {
             self.cap
         }
@@ -44,8 +45,7 @@ impl Backoff {
         } else {
             random.clamp(0.0, 1.0)
         };
-        self.delay(attempt)
-            .mul_f64(1.0 - JITTER + 2.0 * JITTER * random)
+        scaled(self.delay(attempt), 1.0 - JITTER + 2.0 * JITTER * random)
     }
 
     /// The delay with full jitter: anywhere between nothing and the schedule. For reconnecting
@@ -57,6 +57,11 @@ impl Backoff {
         } else {
             random.clamp(0.0, 1.0)
         };
-        self.delay(attempt).mul_f64(random)
+        scaled(self.delay(attempt), random)
     }
+}
+
+/// `Duration::mul_f64` panics beyond its range, and a cap of `Duration::MAX` is a fair setting.
+fn scaled(delay: Duration, factor: f64) -> Duration {
+    Duration::try_from_secs_f64(delay.as_secs_f64() * factor).unwrap_or(Duration::MAX)
 }

@@ -1,5 +1,7 @@
 //! What happens to a record that the service will never take.
 
+use std::fmt;
+
 use bytes::Bytes;
 
 use crate::{Cause, Checkpoint, Epoch, Receipt};
@@ -8,7 +10,7 @@ use crate::{Cause, Checkpoint, Epoch, Receipt};
 ///
 /// Has no type parameter, so that one handler serves every sink: by the time the service refuses,
 /// the record itself is long gone.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Rejected {
     /// The kind of connector, for example `"pubsub-sink"`.
@@ -62,6 +64,20 @@ impl Rejected {
     pub fn epoch(mut self, epoch: Epoch) -> Self {
         self.epoch = Some(epoch);
         self
+    }
+}
+
+// The payload may be anything, secrets included: its length only in a log.
+impl fmt::Debug for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rejected")
+            .field("connector", &self.connector)
+            .field("destination", &self.destination)
+            .field("payload_bytes", &self.payload.as_ref().map(Bytes::len))
+            .field("reason", &self.reason)
+            .field("source", &self.source)
+            .field("epoch", &self.epoch)
+            .finish()
     }
 }
 
@@ -122,7 +138,10 @@ impl<H: FailureHandler + ?Sized> FailureHandler for Box<H> {
 
 /// Ends the sink at the first rejected record. The default: nothing is lost without being asked.
 #[derive(Debug, Clone, Copy, Default)]
-#[non_exhaustive]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a unit value, written as `Fail` by hosts"
+)]
 pub struct Fail;
 
 impl FailureHandler for Fail {
@@ -137,7 +156,10 @@ impl FailureHandler for Fail {
 
 /// Logs each rejected record without its payload, and goes on.
 #[derive(Debug, Clone, Copy, Default)]
-#[non_exhaustive]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a unit value, written as `LogAndDrop` by hosts"
+)]
 pub struct LogAndDrop;
 
 impl FailureHandler for LogAndDrop {

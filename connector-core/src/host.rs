@@ -1,7 +1,9 @@
-//! The two steps of a host's loop that are easy to get wrong.
+//! The steps of a host's loop that are easy to get wrong.
 
+mod barriers;
 mod step;
 
+pub use barriers::{BarrierExt, Checkpoints, Event, WithBarriers};
 pub use step::{Admission, Next, Room, Sinks, StepError, next_when};
 
 use std::{
@@ -69,6 +71,7 @@ impl Future for Settling {
         if !this.receipts.is_empty() {
             return Poll::Pending;
         }
-        Poll::Ready(this.failed.take().map_or(Ok(this.epoch), Err))
+        // Cloned and not taken: polled again by mistake, a failure must not turn into a mark.
+        Poll::Ready(this.failed.clone().map_or(Ok(this.epoch), Err))
     }
 }

@@ -21,6 +21,11 @@ use segment::Bits;
 /// otherwise grow the list for ever.
 const MAX_IDLE_SEALED: usize = 1024;
 
+/// Items of the open epoch in one segment. A sink gives items their verdict before the cut, and its
+/// host may never take a checkpoint at all: segments whose items all have one are dropped, so that
+/// the open epoch does not grow with everything it ever held.
+const MAX_OPEN_ITEMS: usize = 65_536;
+
 /// Where an item stands in the ledger, until it has a verdict.
 ///
 /// Places are never reused, and stay valid through sealing, folding and committing.
@@ -131,7 +136,8 @@ struct Waiting {
 /// The epochs of one connector.
 #[derive(Debug)]
 pub struct Ledger<T> {
-    /// Segments folded back from aborted epochs, older than `open_items`.
+    /// Segments of the open epoch older than `open_items`: full ones, and those folded back from
+    /// aborted epochs.
     folded: Vec<Segment<T>>,
     open_segment: u64,
     open_items: Vec<T>,
@@ -191,10 +197,12 @@ impl<T> Ledger<T> {
     ///
     /// # Panics
     ///
-    /// When the open epoch holds 2³² items: the connectors' budgets end four orders of magnitude
-    /// earlier.
+    /// Never: a segment is closed long before its 2³² places are used.
     pub fn add(&mut self, item: T) -> Place {
-        let index = u32::try_from(self.open_items.len()).expect("budgets bound an epoch");
+        if self.open_items.len() >= MAX_OPEN_ITEMS {
+            self.close_open_segment();
+        }
+        let index = u32::try_from(self.open_items.len()).expect("a segment has 65,536 places");
         self.open_items.push(item);
         self.open_left += 1;
         Place {
@@ -216,20 +224,8 @@ impl<T> Ledger<T> {
             return Err(CheckpointError::OutOfOrder { epoch, newest });
         }
         self.newest = Some(epoch);
-        let mut segments = std::mem::take(&mut self.folded);
-        if self.open_left > 0 {
-            segments.push(Segment::new(
-                self.open_segment,
-                std::mem::take(&mut self.open_items),
-                std::mem::take(&mut self.open_gone),
-                self.open_left,
-            ));
-        } else {
-            self.open_items.clear();
-            self.open_gone = Bits::default();
-        }
-        self.open_segment += 1;
-        self.open_left = 0;
+        self.close_open_segment();
+        let segments = std::mem::take(&mut self.folded);
         self.epochs.push_back(EpochEntry {
             epoch,
             segments,
@@ -298,11 +294,7 @@ impl<T> Ledger<T> {
     /// Answers the stage it was in; [`Standing::Gone`] when it had a verdict before, which changes
     /// nothing.
     pub fn settle(&mut self, place: Place, outcome: Outcome) -> Standing {
-        let standing = self.remove(place, Some(outcome));
-        if let Standing::Settling(_) = standing {
-            self.retire();
-        }
-        standing
+        self.remove(place, Some(outcome))
     }
 
     /// Takes an item out of the open epoch without a verdict.
@@ -320,11 +312,7 @@ impl<T> Ledger<T> {
     /// For an item that is handed out again and thereby becomes part of the open epoch: the caller
     /// adds it anew. Answers the stage it was in.
     pub fn displace(&mut self, place: Place) -> Standing {
-        let standing = self.remove(place, None);
-        if let Standing::Settling(_) = standing {
-            self.retire();
-        }
-        standing
+        self.remove(place, None)
     }
 
     /// The stage an item is in.
@@ -532,12 +520,12 @@ impl<T> Ledger<T> {
     }
 
     fn remove(&mut self, place: Place, outcome: Option<Outcome>) -> Standing {
-        let (standing, tally) = if place.segment == self.open_segment {
+        let (standing, tally, drained) = if place.segment == self.open_segment {
             if place.index as usize >= self.open_items.len() || !self.open_gone.set(place.index) {
                 return Standing::Gone;
             }
             self.open_left -= 1;
-            (Standing::Open, &mut self.open_tally)
+            (Standing::Open, &mut self.open_tally, false)
         } else if let Some(at) = self
             .folded
             .iter()
@@ -549,7 +537,7 @@ impl<T> Ledger<T> {
             if self.folded[at].left() == 0 {
                 self.folded.remove(at);
             }
-            (Standing::Open, &mut self.open_tally)
+            (Standing::Open, &mut self.open_tally, false)
         } else {
             let Some(at) = self.entry_of(place.segment) else {
                 return Standing::Gone;
@@ -558,13 +546,17 @@ impl<T> Ledger<T> {
             if !entry.remove(place) {
                 return Standing::Gone;
             }
-            (entry.standing(), &mut entry.tally)
+            let drained = matches!(entry.stage, Stage::Settling(_)) && entry.left() == 0;
+            (entry.standing(), &mut entry.tally, drained)
         };
         match outcome {
             Some(Outcome::Settled) => tally.settled += 1,
             Some(Outcome::Lapsed) => tally.lapsed += 1,
             Some(Outcome::Retained) => tally.retained += 1,
             None => {}
+        }
+        if drained {
+            self.retire();
         }
         standing
     }
@@ -581,6 +573,18 @@ impl<T> Ledger<T> {
             }
             Stage::Settling(_) | Stage::Sealed => true,
         });
+    }
+
+    /// Starts a new open segment; the items of the old one that have no verdict stay open.
+    fn close_open_segment(&mut self) {
+        let items = std::mem::take(&mut self.open_items);
+        let gone = std::mem::take(&mut self.open_gone);
+        let left = std::mem::take(&mut self.open_left);
+        if left > 0 {
+            self.folded
+                .push(Segment::new(self.open_segment, items, gone, left));
+        }
+        self.open_segment += 1;
     }
 
     fn fold_idle(&mut self) {

@@ -16,6 +16,10 @@ use super::Limits;
 /// twice the number of members) is always admitted; beyond that, room is handed over first come
 /// first served while the whole is below the limit.
 ///
+/// An admission stands for one item until the member charges it or gives it up. So room that is
+/// handed to a waiting member cannot be taken by one that asks more often, and a member that is
+/// handed room and stands still keeps one item from the others and no more.
+///
 /// Do not share a budget between a source and the sink it feeds, nor between a sink and its
 /// dead-letter sink: the one waits for room that only the other's progress would free.
 #[derive(Clone)]
@@ -25,7 +29,7 @@ pub struct Budget(Arc<Mutex<Inner>>);
 struct Inner {
     limits: Limits,
     members: BTreeMap<u64, MemberState>,
-    /// Members that wait for room, first come first.
+    /// Members that wait for room, first come first. None of them is admitted.
     queue: VecDeque<u64>,
     next_member: u64,
 }
@@ -34,10 +38,16 @@ struct Inner {
 struct MemberState {
     name: Arc<str>,
     held: Limits,
+    /// May take one more item, and has not taken it yet.
+    admitted: bool,
     waker: Option<Waker>,
-    /// Told that there is room and not heard of since. Members behind may pass, so that one host
-    /// that stands still does not hold up the others.
-    woken: bool,
+}
+
+impl MemberState {
+    /// What it holds and what it was promised.
+    fn spoken_for(&self) -> Limits {
+        self.held.plus(Limits::new(usize::from(self.admitted), 0))
+    }
 }
 
 /// What one member of a budget holds: for gauges, and to name the holder when another waits.
@@ -75,8 +85,8 @@ impl Budget {
             MemberState {
                 name: name.into(),
                 held: Limits::default(),
+                admitted: false,
                 waker: None,
-                woken: false,
             },
         );
         drop(inner);
@@ -111,7 +121,8 @@ impl Budget {
     }
 
     // Every critical section below leaves the numbers consistent at each step, so a panic of
-    // another thread (which could only come from a waker's clone) cannot leave them half-changed.
+    // another thread (which could only come from a waker's clone or the assertion in `release`)
+    // cannot leave them half-changed.
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -135,15 +146,16 @@ impl Inner {
             .fold(Limits::default(), |sum, member| sum.plus(member.held))
     }
 
-    fn admits(&self, id: u64) -> bool {
+    /// Whether the member is entitled to one more item whatever the others hold.
+    fn is_entitled(&self, member: &MemberState) -> bool {
         let reserve = self.limits.split(2 * self.members.len().max(1));
-        let Some(member) = self.members.get(&id) else {
-            return false;
-        };
-        if member.held.is_zero() || reserve.admits(member.held) {
-            return true;
-        }
-        // Room that others hold in reserve is not free.
+        member.held.is_zero() || reserve.admits(member.held)
+    }
+
+    /// Whether there is room for one more item of a member that is not entitled to it.
+    fn has_room_for(&self, id: u64) -> bool {
+        let reserve = self.limits.split(2 * self.members.len().max(1));
+        // Room that others hold in reserve, or were promised, is not free.
         let spoken_for = self
             .members
             .iter()
@@ -151,52 +163,46 @@ impl Inner {
                 let amount = if *other == id {
                     member.held
                 } else {
-                    member.held.max(reserve)
+                    member.spoken_for().max(reserve)
                 };
                 sum.plus(amount)
             });
         self.limits.admits(spoken_for)
     }
 
-    /// Whether someone ahead of `id` waits and has not been told of the room yet.
-    fn someone_is_ahead(&self, id: u64) -> bool {
-        self.queue
-            .iter()
-            .take_while(|ahead| **ahead != id)
-            .any(|ahead| self.members.get(ahead).is_some_and(|member| !member.woken))
-    }
-
     fn admit(&mut self, id: u64) -> bool {
-        let may_skip_the_queue = self.members.get(&id).is_some_and(|member| {
-            let reserve = self.limits.split(2 * self.members.len().max(1));
-            member.held.is_zero() || reserve.admits(member.held)
-        });
-        if !self.admits(id) || (!may_skip_the_queue && self.someone_is_ahead(id)) {
+        let Some(member) = self.members.get(&id) else {
             return false;
+        };
+        let admitted = member.admitted
+            || self.is_entitled(member)
+            // Whoever waits and is not admitted comes first.
+            || (self.queue.front().is_none_or(|first| *first == id) && self.has_room_for(id));
+        if admitted {
+            self.queue.retain(|waiting| *waiting != id);
+            if let Some(member) = self.members.get_mut(&id) {
+                member.admitted = true;
+                member.waker = None;
+            }
         }
-        self.queue.retain(|waiting| *waiting != id);
-        if let Some(member) = self.members.get_mut(&id) {
-            member.woken = false;
-            member.waker = None;
-        }
-        true
+        admitted
     }
 
-    /// The wakers of everyone who may go on now, to be woken outside the lock.
-    fn wakers(&mut self) -> Vec<Waker> {
-        let ready: Vec<u64> = self
-            .queue
-            .iter()
-            .copied()
-            .filter(|id| self.admits(*id))
-            .collect();
+    /// Hands free room to those who wait, in order, and answers their wakers, to be woken outside
+    /// the lock. Called after everything that can make room.
+    fn hand_over(&mut self) -> Vec<Waker> {
         let mut wakers = Vec::new();
-        for id in ready {
-            if let Some(member) = self.members.get_mut(&id)
-                && let Some(waker) = member.waker.take()
-            {
-                member.woken = true;
-                wakers.push(waker);
+        // One pass is enough: an admission makes no room for anybody else. Those behind the first
+        // who must wait may still be entitled.
+        for id in self.queue.clone() {
+            let waker = self
+                .members
+                .get_mut(&id)
+                .and_then(|member| member.waker.take());
+            if self.admit(id) {
+                wakers.extend(waker);
+            } else if let Some(member) = self.members.get_mut(&id) {
+                member.waker = waker;
             }
         }
         wakers
@@ -212,7 +218,9 @@ pub struct Member {
 impl Member {
     /// Whether the member may take one more item (or one more response) now.
     ///
-    /// Does not take it: [`charge`](Self::charge) does, once its size is known.
+    /// Does not take it: [`charge`](Self::charge) does, once its size is known. Until then, or
+    /// until [`give_up`](Self::give_up), one item is kept for it, and asking again answers the
+    /// same.
     #[must_use]
     pub fn try_admit(&self) -> bool {
         self.budget.lock().admit(self.id)
@@ -222,8 +230,8 @@ impl Member {
     ///
     /// # Cancel safety
     ///
-    /// Nothing is taken; the member keeps its place in the queue until it is admitted, gives up
-    /// with [`give_up`](Self::give_up), or is dropped.
+    /// Nothing is taken. The member keeps its place in the queue, and once admitted its admission,
+    /// until it charges, gives up with [`give_up`](Self::give_up), or is dropped.
     pub fn poll_admit(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut inner = self.budget.lock();
         if inner.admit(self.id) {
@@ -233,44 +241,53 @@ impl Member {
             inner.queue.push_back(self.id);
         }
         if let Some(member) = inner.members.get_mut(&self.id) {
-            member.woken = false;
             member.waker = Some(cx.waker().clone());
         }
         Poll::Pending
     }
 
-    /// Leaves the queue.
+    /// Leaves the queue, and gives an admission that was not used to the next.
     pub fn give_up(&self) {
-        let mut inner = self.budget.lock();
-        inner.queue.retain(|waiting| *waiting != self.id);
-        if let Some(member) = inner.members.get_mut(&self.id) {
-            member.waker = None;
-            member.woken = false;
-        }
-        let wakers = inner.wakers();
-        drop(inner);
-        wakers.into_iter().for_each(Waker::wake);
+        self.change(|inner, id| {
+            inner.queue.retain(|waiting| *waiting != id);
+            if let Some(member) = inner.members.get_mut(&id) {
+                member.admitted = false;
+                member.waker = None;
+            }
+        });
     }
 
     /// Takes items. Never fails: admission came before, and what arrived has arrived.
     pub fn charge(&self, amount: Limits) {
-        let mut inner = self.budget.lock();
-        if let Some(member) = inner.members.get_mut(&self.id) {
-            member.held = member.held.plus(amount);
-        }
+        self.change(|inner, id| {
+            if let Some(member) = inner.members.get_mut(&id) {
+                member.held = member.held.plus(amount);
+                member.admitted = false;
+            }
+        });
     }
 
     /// Gives items back, and wakes who may go on.
+    ///
+    /// # Panics
+    ///
+    /// In debug builds, when more is given back than is held.
     pub fn release(&self, amount: Limits) {
+        self.change(|inner, id| {
+            if let Some(member) = inner.members.get_mut(&id) {
+                debug_assert!(
+                    member.held.items >= amount.items && member.held.bytes >= amount.bytes,
+                    "a member gives back only what it holds"
+                );
+                member.held = member.held.minus(amount);
+            }
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Inner, u64)) {
         let mut inner = self.budget.lock();
-        if let Some(member) = inner.members.get_mut(&self.id) {
-            debug_assert!(
-                member.held.items >= amount.items && member.held.bytes >= amount.bytes,
-                "a member gives back only what it holds"
-            );
-            member.held = member.held.minus(amount);
-        }
-        let wakers = inner.wakers();
+        change(&mut inner, self.id);
+        let wakers = inner.hand_over();
         drop(inner);
         wakers.into_iter().for_each(Waker::wake);
     }
@@ -295,12 +312,10 @@ impl Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        let mut inner = self.budget.lock();
-        inner.members.remove(&self.id);
-        inner.queue.retain(|waiting| *waiting != self.id);
-        let wakers = inner.wakers();
-        drop(inner);
-        wakers.into_iter().for_each(Waker::wake);
+        self.change(|inner, id| {
+            inner.members.remove(&id);
+            inner.queue.retain(|waiting| *waiting != id);
+        });
     }
 }
 

@@ -17,7 +17,7 @@ pub enum Room {
     /// The next `start_send` will not fail for lack of room.
     Ready,
     /// There is room, but the stage is half full: take a checkpoint now, or it will fill up. Told
-    /// once per open epoch.
+    /// once per open epoch, and again when an abort gives the open epoch more items.
     CheckpointWanted,
 }
 
@@ -98,7 +98,10 @@ sinks_of_a_tuple!(A 0, B 1, C 2, D 3, E 4, F 5);
 
 /// What the host does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "a host's loop has to answer every step there is"
+)]
 pub enum Next<R> {
     /// Handle this record and give the results to the sinks, without an await in between (H1).
     Record(R),
