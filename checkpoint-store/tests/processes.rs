@@ -274,34 +274,3 @@ async fn a_process_stopped_in_the_middle_of_its_writes_does_not_hold_up_its_succ
         assert_eq!(other.answer(), "open");
     }
 }
-
-#[cfg(unix)]
-#[test]
-fn a_directory_that_may_not_be_written_is_an_error_that_names_it() {
-    use std::{fs, os::unix::fs::PermissionsExt as _};
-
-    let directory = tempfile::tempdir().unwrap();
-    let closed = directory.path().join("closed");
-    fs::create_dir(&closed).unwrap();
-    for (path, mode) in [(directory.path(), 0o755), (closed.as_path(), 0o555)] {
-        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-    }
-    // The superuser may write everywhere, so the other process runs as nobody, from a copy of this
-    // binary that nobody can reach.
-    let binary = directory.path().join("binary");
-    fs::copy(env::current_exe().unwrap(), &binary).unwrap();
-    let mut command = Command::new(binary);
-    if rustix::process::geteuid().is_root() {
-        std::os::unix::process::CommandExt::uid(&mut command, 65534);
-    }
-    let output = command
-        .args(["--ignored", "--exact", "--nocapture", "the_other_process"])
-        .env(DIRECTORY, &closed)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
-    let text = format!("{SAYS}the store {} cannot be used", closed.display());
-    assert!(said.contains(&text), "{said}");
-    assert_eq!(fs::read_dir(&closed).unwrap().count(), 0);
-}
