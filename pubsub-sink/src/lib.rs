@@ -1,1 +1,29 @@
-//! pubsub-sink
+#![doc = include_str!("../README.md")]
+
+mod builder;
+mod clock;
+mod driver;
+mod error;
+mod events;
+mod machine;
+mod message;
+mod published;
+mod settings;
+mod shared;
+mod sink;
+mod state;
+mod stats;
+
+pub use builder::SinkBuilder;
+pub use driver::SinkDriver;
+pub use error::{BuildError, SinkError};
+pub use message::{MessageError, PublishMessage};
+pub use published::Published;
+pub use sink::PubsubSink;
+pub use state::SinkState;
+pub use stats::Stats;
+
+pub use gcp_wire::{Code, Credentials, Endpoint, NameError, TopicName};
+
+/// The kind of connector, as saved states and rejected records name it.
+const CONNECTOR: &str = "pubsub-sink";

@@ -1,0 +1,224 @@
+//! The task that performs the machine's effects and feeds the answers back.
+
+mod classify;
+mod exit;
+
+pub use exit::SinkDriver;
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use connector_core::{CheckpointError, FailureHandler, Receipt, Verdict};
+use futures::{
+    FutureExt,
+    future::BoxFuture,
+    stream::{FuturesUnordered, StreamExt},
+};
+use gcp_wire::{
+    Connection, EncodedBody, RpcError, TopicName, method::PUBLISH, proto::pubsub::PublishResponse,
+};
+use tokio::time::Sleep;
+
+use crate::{
+    SinkError, clock, events,
+    machine::{Answer, RejectionId, RequestId},
+    shared::{Shared, Task},
+};
+
+/// Effects performed before answers are looked at again, so that a flood of records does not keep
+/// an answer, and with it room, from being taken in.
+const EFFECTS_PER_TURN: usize = 128;
+
+/// The time to the next look while no timer is set. Any; the wake-up comes first.
+const NO_TIMER: Duration = Duration::from_secs(3600);
+
+type Answered = (RequestId, Result<PublishResponse, RpcError>);
+type Decided = (RejectionId, Result<Verdict, CheckpointError>);
+
+pub(crate) struct Driver {
+    shared: Arc<Shared>,
+    connection: Connection,
+    handler: Box<dyn FailureHandler>,
+    publishing: FuturesUnordered<BoxFuture<'static, Answered>>,
+    verdicts: FuturesUnordered<BoxFuture<'static, Decided>>,
+    flushing: Option<Receipt<()>>,
+    rng: fastrand::Rng,
+    #[cfg(feature = "metrics")]
+    instruments: crate::metrics::Instruments,
+}
+
+impl Driver {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        connection: Connection,
+        handler: Box<dyn FailureHandler>,
+    ) -> Self {
+        Self {
+            #[cfg(feature = "metrics")]
+            instruments: crate::metrics::Instruments::new(&shared.instance),
+            shared,
+            connection,
+            handler,
+            publishing: FuturesUnordered::new(),
+            verdicts: FuturesUnordered::new(),
+            flushing: None,
+            rng: fastrand::Rng::new(),
+        }
+    }
+
+    /// Runs until the sink has ended.
+    async fn run(&mut self) -> Result<(), SinkError> {
+        let mut timer = Timer::new();
+        loop {
+            let more = self.perform()?;
+            let (ended, deadline) = self
+                .shared
+                .look(|state| (state.machine.is_ended(), state.machine.poll_timeout()))?;
+            if ended && !more {
+                return Ok(());
+            }
+            timer.set(deadline);
+            self.shared.rest();
+            tokio::select! {
+                biased;
+                Some((id, answer)) = self.publishing.next(), if !self.publishing.is_empty() => {
+                    self.answered(id, answer)?;
+                }
+                Some((id, verdict)) = self.verdicts.next(), if !self.verdicts.is_empty() => {
+                    self.shared.look(|state| {
+                        state.machine.handle_verdict(clock::now(), id, verdict);
+                    })?;
+                }
+                outcome = flushed(&mut self.flushing), if self.flushing.is_some() => {
+                    self.flushing = None;
+                    self.shared.look(|state| {
+                        state.machine.handle_flushed(clock::now(), outcome);
+                    })?;
+                }
+                () = std::future::ready(()), if more => {}
+                () = self.shared.woken() => {}
+                () = timer.elapsed() => {}
+            }
+            // The clock decides what is due, whichever branch it was that woke.
+            let now = clock::now();
+            if deadline.is_some_and(|deadline| deadline <= now) {
+                self.shared
+                    .look(|state| state.machine.handle_timeout(now))?;
+            }
+        }
+    }
+
+    /// Performs what the machine wants done. True when there is more.
+    fn perform(&mut self) -> Result<bool, SinkError> {
+        let released = self.shared.look(|state| state.machine.take_released())?;
+        if released.items > 0 || released.bytes > 0 {
+            self.shared.member.release(released);
+        }
+        #[cfg(feature = "metrics")]
+        {
+            let stats = self.shared.look(|state| state.machine.stats())?;
+            self.instruments.publish(&stats);
+        }
+        let now = clock::now();
+        for _ in 0..EFFECTS_PER_TURN {
+            match self.shared.look(|state| state.next_task(now))? {
+                None => return Ok(false),
+                Some(Task::Publish {
+                    id,
+                    topic,
+                    header,
+                    frames,
+                    deadline,
+                }) => {
+                    let body = EncodedBody::new([header, frames]);
+                    self.publish(id, topic, body, deadline);
+                }
+                Some(Task::Handle { id, rejected }) => {
+                    let verdict = self.handler.handle(rejected);
+                    let decided = async move { (id, verdict.await) };
+                    self.verdicts.push(decided.boxed());
+                }
+                Some(Task::FlushHandler) => self.flushing = Some(self.handler.flush()),
+                Some(Task::Resolve(outcome)) => outcome.resolve(&self.shared.instance),
+                Some(Task::Tell(notice)) => {
+                    events::tell(&self.shared.instance, &self.shared.member, notice);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn publish(&self, id: RequestId, topic: TopicName, body: EncodedBody, deadline: Duration) {
+        let connection = self.connection.clone();
+        let call = async move {
+            let answer = connection
+                .call_encoded(&PUBLISH, topic.as_str(), body, deadline)
+                .await;
+            (id, answer)
+        };
+        self.publishing.push(call.boxed());
+    }
+
+    fn answered(
+        &mut self,
+        id: RequestId,
+        answer: Result<PublishResponse, RpcError>,
+    ) -> Result<(), SinkError> {
+        let answer = match answer {
+            Ok(response) => Answer::Stored(response.message_ids),
+            Err(error) => Answer::Failed(classify::failure(error)),
+        };
+        let random = self.rng.f64();
+        self.shared.look(|state| {
+            state
+                .machine
+                .handle_answer(clock::now(), id, answer, random);
+        })
+    }
+}
+
+/// The outcome of the handler's flush that is running.
+async fn flushed(flushing: &mut Option<Receipt<()>>) -> Result<(), CheckpointError> {
+    match flushing {
+        Some(receipt) => receipt.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// One timer, set anew only when its time changed.
+struct Timer {
+    sleep: Pin<Box<Sleep>>,
+    at: Option<Instant>,
+}
+
+impl Timer {
+    fn new() -> Self {
+        Self {
+            sleep: Box::pin(tokio::time::sleep(NO_TIMER)),
+            at: None,
+        }
+    }
+
+    fn set(&mut self, at: Option<Instant>) {
+        if let Some(at) = at
+            && self.at != Some(at)
+        {
+            self.sleep
+                .as_mut()
+                .reset(tokio::time::Instant::from_std(at));
+        }
+        self.at = at;
+    }
+
+    async fn elapsed(&mut self) {
+        if self.at.is_none() {
+            return std::future::pending().await;
+        }
+        self.sleep.as_mut().await;
+        // A timer that has fired is set anew even to the same time.
+        self.at = None;
+    }
+}

@@ -1,0 +1,97 @@
+//! What the sink tells the log. Sentences with fields; nothing per message.
+
+use std::time::Duration;
+
+use connector_core::{Cause, Member};
+use gcp_wire::TopicName;
+
+use crate::machine::Notice;
+
+/// Tells what the machine found worth telling.
+pub(crate) fn tell(instance: &str, member: &Member, notice: Notice) {
+    match notice {
+        Notice::Retrying {
+            topic,
+            attempt,
+            cause,
+        } => retrying(instance, &topic, attempt, &cause),
+        Notice::Failing {
+            topic,
+            attempts,
+            cause,
+        } => failing(instance, &topic, attempts, &cause),
+        Notice::Recovered { topic } => {
+            tracing::info!(instance, %topic, "A topic takes messages again.");
+        }
+        Notice::Dividing { topic, messages } => {
+            tracing::debug!(
+                instance,
+                %topic,
+                messages,
+                "A publish request was refused and is divided to find the message at fault."
+            );
+        }
+        Notice::Slow { idle, limit, items } => {
+            tracing::warn!(
+                instance,
+                idle_s = idle.as_secs(),
+                limit_s = limit.as_secs(),
+                items,
+                "Nothing has completed for a while and the host is waiting; the sink ends when the limit is reached."
+            );
+        }
+        Notice::WaitingForRoom { waited } => waiting_for_room(instance, member, waited),
+    }
+}
+
+fn retrying(instance: &str, topic: &TopicName, attempt: u32, cause: &Cause) {
+    tracing::debug!(
+        instance,
+        %topic,
+        attempt,
+        error = %cause,
+        "A publish request failed and is sent again."
+    );
+}
+
+fn failing(instance: &str, topic: &TopicName, attempts: u32, cause: &Cause) {
+    tracing::warn!(
+        instance,
+        %topic,
+        attempts,
+        error = %cause,
+        "Publishing to a topic keeps failing; it is retried, and nothing is dropped."
+    );
+}
+
+/// On a shared budget the one who waits is rarely the one at fault: name who holds most.
+fn waiting_for_room(instance: &str, member: &Member, waited: Duration) {
+    let holders = member.budget().holders();
+    if holders.len() < 2 {
+        return;
+    }
+    if let Some(most) = holders.iter().max_by_key(|holder| holder.held.bytes) {
+        tracing::warn!(
+            instance,
+            waited_s = waited.as_secs(),
+            holder = %most.name,
+            holder_items = most.held.items,
+            holder_bytes = most.held.bytes,
+            "Waiting for room in a shared budget."
+        );
+    }
+}
+
+/// The handle went away with messages under way.
+pub(crate) fn dropped(instance: &str, items: usize) {
+    tracing::warn!(
+        instance,
+        items,
+        "A sink was dropped without close; what it had accepted is still sent while the runtime lives."
+    );
+}
+
+/// The sink ended with an error.
+pub(crate) fn ended(instance: &str, error: &crate::SinkError) {
+    tracing::error!(instance, error = %error, "The sink ended.");
+}

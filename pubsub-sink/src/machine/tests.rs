@@ -1,0 +1,5 @@
+//! Claims about the machine.
+
+mod laws;
+mod scripted;
+mod world;

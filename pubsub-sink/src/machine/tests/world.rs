@@ -1,0 +1,347 @@
+//! A machine, a service and a failure handler, moved by hand.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::{Duration, Instant},
+};
+
+use bytes::{Bytes, BytesMut};
+use connector_core::{
+    Cause, CheckpointError, Committed, Epoch, RejectedReason, Verdict, ledger::CommitId,
+};
+use gcp_wire::{TopicName, proto::pubsub::PublishRequest};
+use prost::Message as _;
+
+use crate::{
+    MessageError, PublishMessage, Published, SinkError, clock,
+    machine::{
+        Answer, Class, CutId, Effect, Failure, Machine, Notice, Refused, RejectionId, ReplyId,
+        RequestId,
+    },
+    message,
+    settings::Settings,
+};
+
+/// A record: its number, and where it goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Record {
+    pub(super) number: u32,
+    pub(super) topic: TopicName,
+    pub(super) key: Option<String>,
+    /// The service refuses it.
+    pub(super) poisoned: bool,
+}
+
+/// A request at the service.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) id: RequestId,
+    pub(super) request: PublishRequest,
+    pub(super) encoded: Bytes,
+    pub(super) deadline: Duration,
+}
+
+pub(super) struct World {
+    pub(super) machine: Machine,
+    pub(super) now: Instant,
+    pub(super) records: Vec<Record>,
+    pub(super) calls: Vec<Call>,
+    /// Every request ever sent.
+    pub(super) sent: Vec<PublishRequest>,
+    /// What the service stored, per topic and key, in order.
+    pub(super) stored: Vec<u32>,
+    pub(super) stored_by_key: BTreeMap<(String, String), Vec<u32>>,
+    pub(super) handling: Vec<(RejectionId, u32)>,
+    /// Given to the handler, durable with its next flush.
+    pub(super) handled: BTreeSet<u32>,
+    pub(super) durable: BTreeSet<u32>,
+    pub(super) flushing: Option<BTreeSet<u32>>,
+    /// Snapshots and flushes that wait, with the number of records before them.
+    pub(super) cuts: BTreeMap<CutId, (Option<Epoch>, usize)>,
+    pub(super) resolved: Vec<(Option<Epoch>, Result<(), CheckpointError>)>,
+    pub(super) commits: BTreeSet<CommitId>,
+    pub(super) committed: Vec<Committed>,
+    pub(super) answers: Vec<(ReplyId, Published)>,
+    pub(super) notices: Vec<Notice>,
+    pub(super) epoch: Epoch,
+}
+
+pub(super) fn topic(number: u8) -> TopicName {
+    TopicName::new("demo", &format!("topic-{number}")).unwrap()
+}
+
+pub(super) fn failure(class: Class) -> Failure {
+    Failure {
+        class,
+        retry_after: None,
+        cause: Cause::new(MessageError::Empty),
+    }
+}
+
+impl World {
+    pub(super) fn new(settings: Settings) -> Self {
+        Self {
+            machine: Machine::new(settings, None).0,
+            now: clock::now(),
+            records: Vec::new(),
+            calls: Vec::new(),
+            sent: Vec::new(),
+            stored: Vec::new(),
+            stored_by_key: BTreeMap::new(),
+            handling: Vec::new(),
+            handled: BTreeSet::new(),
+            durable: BTreeSet::new(),
+            flushing: None,
+            cuts: BTreeMap::new(),
+            resolved: Vec::new(),
+            commits: BTreeSet::new(),
+            committed: Vec::new(),
+            answers: Vec::new(),
+            notices: Vec::new(),
+            epoch: Epoch::default(),
+        }
+    }
+
+    fn record(&mut self, topic: TopicName, key: &str, poisoned: bool) -> PublishMessage {
+        let number = u32::try_from(self.records.len()).unwrap();
+        self.records.push(Record {
+            number,
+            topic,
+            key: (!key.is_empty()).then(|| key.to_owned()),
+            poisoned,
+        });
+        PublishMessage::new(number.to_be_bytes().to_vec()).ordering_key(key)
+    }
+
+    pub(super) fn accept(&mut self, to: u8, key: &str, poisoned: bool) -> bool {
+        self.submit(to, key, poisoned, None)
+    }
+
+    pub(super) fn submit(
+        &mut self,
+        to: u8,
+        key: &str,
+        poisoned: bool,
+        reply: Option<ReplyId>,
+    ) -> bool {
+        let message = self.record(topic(to), key, poisoned);
+        let bytes = message::frame_len(&message);
+        let taken = self
+            .machine
+            .accept(self.now, &topic(to), &message, bytes, reply);
+        self.machine.check_invariants();
+        taken
+    }
+
+    /// A record that breaks a limit.
+    pub(super) fn reject(&mut self, to: u8, key: &str) {
+        let message = self.record(topic(to), key, true);
+        let refused = Refused {
+            topic: Some(topic(to)),
+            bytes: message::frame_len(&message),
+            message: Some(message),
+            reason: RejectedReason::Limit,
+            cause: Cause::new(MessageError::Empty),
+        };
+        self.machine.reject(self.now, refused, None);
+        self.machine.check_invariants();
+    }
+
+    /// Performs every effect.
+    pub(super) fn perform(&mut self) {
+        while let Some(effect) = self.machine.poll_effect(self.now) {
+            self.machine.check_invariants();
+            match effect {
+                Effect::Publish {
+                    id,
+                    topic,
+                    header,
+                    frames,
+                    deadline,
+                } => {
+                    let mut body = BytesMut::from(header.as_ref());
+                    body.extend_from_slice(&frames);
+                    let encoded = body.freeze();
+                    let request = PublishRequest::decode(encoded.clone()).unwrap();
+                    assert_eq!(request.topic, topic.as_str());
+                    assert!(
+                        request
+                            .messages
+                            .windows(2)
+                            .all(|pair| pair[0].ordering_key == pair[1].ordering_key),
+                        "one ordering key per request"
+                    );
+                    self.sent.push(request.clone());
+                    self.calls.push(Call {
+                        id,
+                        request,
+                        encoded,
+                        deadline,
+                    });
+                }
+                Effect::Handle { id, rejected } => {
+                    let payload = rejected.payload.unwrap();
+                    let number = number_of(
+                        &gcp_wire::proto::pubsub::PubsubMessage::decode(payload).unwrap(),
+                    );
+                    self.handled.insert(number);
+                    self.handling.push((id, number));
+                }
+                Effect::FlushHandler => {
+                    assert!(self.flushing.is_none(), "one flush at a time");
+                    self.flushing = Some(self.handled.clone());
+                }
+                Effect::Resolve(id, outcome) => self.resolve(id, outcome),
+                Effect::Committed(id, committed) => {
+                    assert!(self.commits.remove(&id), "a commit resolves once");
+                    self.committed.push(committed);
+                }
+                Effect::Answer(id, published) => self.answers.push((id, published)),
+                Effect::Tell(notice) => self.notices.push(notice),
+            }
+        }
+        self.machine.check_invariants();
+    }
+
+    fn resolve(&mut self, id: CutId, outcome: Result<(), CheckpointError>) {
+        let (epoch, before) = self.cuts.remove(&id).expect("a cut resolves once");
+        if outcome.is_ok() {
+            for record in &self.records[..before] {
+                assert!(
+                    self.stored.contains(&record.number) || self.durable.contains(&record.number),
+                    "{record:?} is neither stored nor durable at the handler"
+                );
+            }
+        }
+        self.resolved.push((epoch, outcome));
+    }
+
+    /// The service takes in a call; the answer may be lost.
+    pub(super) fn serve(&mut self, at: usize, lose_answer: bool) {
+        let call = self.calls.remove(at);
+        let poisoned = call
+            .request
+            .messages
+            .iter()
+            .any(|message| self.records[number_of(message) as usize].poisoned);
+        let answer = if poisoned {
+            Answer::Failed(failure(Class::Invalid))
+        } else {
+            for message in &call.request.messages {
+                let number = number_of(message);
+                self.stored.push(number);
+                self.stored_by_key
+                    .entry((call.request.topic.clone(), message.ordering_key.clone()))
+                    .or_default()
+                    .push(number);
+            }
+            let ids = call.request.messages.iter();
+            Answer::Stored(ids.map(|message| number_of(message).to_string()).collect())
+        };
+        let answer = if lose_answer {
+            Answer::Failed(failure(Class::Transient))
+        } else {
+            answer
+        };
+        self.answer(call.id, answer);
+    }
+
+    /// A call fails without effect.
+    pub(super) fn refuse(&mut self, at: usize, class: Class) {
+        let call = self.calls.remove(at);
+        self.answer(call.id, Answer::Failed(failure(class)));
+    }
+
+    fn answer(&mut self, id: RequestId, answer: Answer) {
+        self.machine.handle_answer(self.now, id, answer, 0.5);
+        self.machine.check_invariants();
+    }
+
+    pub(super) fn decide(&mut self, at: usize, verdict: Verdict) {
+        let (id, _) = self.handling.remove(at);
+        self.machine.handle_verdict(self.now, id, Ok(verdict));
+        self.machine.check_invariants();
+    }
+
+    pub(super) fn end_flush(&mut self, ok: bool) {
+        let Some(covered) = self.flushing.take() else {
+            return;
+        };
+        let outcome = if ok {
+            self.durable.extend(covered);
+            Ok(())
+        } else {
+            Err(CheckpointError::driver_gone())
+        };
+        self.machine.handle_flushed(self.now, outcome);
+        self.machine.check_invariants();
+    }
+
+    pub(super) fn snapshot(&mut self) -> Epoch {
+        self.epoch = self.epoch.next();
+        let id = self.machine.snapshot(self.now, self.epoch).unwrap();
+        self.cuts.insert(id, (Some(self.epoch), self.records.len()));
+        self.machine.check_invariants();
+        self.epoch
+    }
+
+    pub(super) fn flush(&mut self) {
+        let id = self.machine.flush(self.now);
+        self.cuts.insert(id, (None, self.records.len()));
+    }
+
+    pub(super) fn commit(&mut self, epoch: Epoch) {
+        if let Ok(id) = self.machine.commit(epoch) {
+            self.commits.insert(id);
+        }
+        self.machine.check_invariants();
+    }
+
+    pub(super) fn abort(&mut self, epoch: Epoch) {
+        self.machine.abort(self.now, epoch);
+        self.machine.check_invariants();
+    }
+
+    pub(super) fn pass(&mut self, time: Duration) {
+        self.now += time;
+        self.machine.handle_timeout(self.now);
+        self.machine.check_invariants();
+    }
+
+    /// Lets everything go well until nothing is left to do.
+    pub(super) fn heal(&mut self) {
+        for _ in 0..100_000 {
+            self.perform();
+            if !self.calls.is_empty() {
+                self.serve(0, false);
+            } else if !self.handling.is_empty() {
+                self.decide(0, Verdict::Drop);
+            } else if self.flushing.is_some() {
+                self.end_flush(true);
+            } else if self.machine.held().items > 0 {
+                let at = self
+                    .machine
+                    .poll_timeout()
+                    .expect("what is held is not forgotten");
+                self.now = self.now.max(at);
+                self.machine.handle_timeout(self.now);
+            } else {
+                return;
+            }
+        }
+        panic!("the sink never comes to rest");
+    }
+
+    /// Numbers of a request's messages.
+    pub(super) fn numbers(request: &PublishRequest) -> Vec<u32> {
+        request.messages.iter().map(number_of).collect()
+    }
+
+    pub(super) fn ended(&self) -> &SinkError {
+        self.machine.ended().expect("the sink has ended")
+    }
+}
+
+fn number_of(message: &gcp_wire::proto::pubsub::PubsubMessage) -> u32 {
+    u32::from_be_bytes(message.data.as_ref().try_into().unwrap())
+}

@@ -1,0 +1,172 @@
+//! The sink's settings, their defaults and what they may be.
+
+use std::{num::NonZeroU32, time::Duration};
+
+use connector_core::{Limits, backoff::Backoff};
+
+use crate::{BuildError, machine::Retry};
+
+/// Messages per publish request (Pub/Sub quotas).
+pub(crate) const MAX_MESSAGES: usize = 1_000;
+/// Encoded bytes per publish request, its topic included (Pub/Sub quotas).
+pub(crate) const MAX_BYTES: usize = 10_000_000;
+
+/// How long retries go on without message ordering. As long as Google's publishers retry.
+const RETRY_TOTAL: Duration = Duration::from_secs(600);
+
+/// Checked settings of a sink.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Settings {
+    pub(crate) batch_messages: usize,
+    pub(crate) batch_bytes: usize,
+    pub(crate) linger: Duration,
+    pub(crate) in_flight: usize,
+    pub(crate) channels: usize,
+    pub(crate) ordering: bool,
+    pub(crate) retry: Retry,
+    pub(crate) progress_timeout: Duration,
+    pub(crate) close_timeout: Duration,
+    pub(crate) max_destinations: usize,
+    pub(crate) idle_destinations: Duration,
+    pub(crate) max_consecutive_rejections: Option<NonZeroU32>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            batch_messages: MAX_MESSAGES,
+            batch_bytes: MAX_BYTES,
+            linger: Duration::ZERO,
+            in_flight: 4,
+            channels: 1,
+            ordering: false,
+            retry: Retry {
+                total: Some(RETRY_TOTAL),
+                delays: Backoff::new(Duration::from_millis(100), 2.0, Duration::from_secs(60)),
+                quota_delays: Backoff::new(Duration::from_secs(1), 2.0, Duration::from_secs(60)),
+                deadlines: Backoff::new(Duration::from_secs(5), 2.0, Duration::from_secs(60)),
+            },
+            progress_timeout: Duration::from_secs(600),
+            close_timeout: Duration::from_secs(30),
+            max_destinations: 100,
+            idle_destinations: Duration::from_secs(3600),
+            max_consecutive_rejections: NonZeroU32::new(100),
+        }
+    }
+}
+
+/// What may be in flight unless the host says otherwise.
+pub(crate) const DEFAULT_LIMITS: Limits = Limits::new(1_000, 64 << 20);
+
+impl Settings {
+    /// Checks each setting by itself.
+    pub(crate) fn check(&self) -> Result<(), BuildError> {
+        in_range(
+            "batch_messages",
+            self.batch_messages,
+            (1..=MAX_MESSAGES).contains(&self.batch_messages),
+            "1 to 1000, the most messages Pub/Sub takes in a request",
+        )?;
+        in_range(
+            "batch_bytes",
+            self.batch_bytes,
+            (1..=MAX_BYTES).contains(&self.batch_bytes),
+            "1 to 10000000, the most bytes Pub/Sub takes in a request",
+        )?;
+        in_range(
+            "in_flight",
+            self.in_flight,
+            self.in_flight > 0,
+            "at least 1, or nothing is ever sent",
+        )?;
+        in_range(
+            "max_destinations",
+            self.max_destinations,
+            self.max_destinations > 0,
+            "at least 1, or no record is ever admitted",
+        )?;
+        let spans = [
+            ("progress_timeout", self.progress_timeout),
+            ("close_timeout", self.close_timeout),
+            ("idle_destinations", self.idle_destinations),
+            ("attempt_deadlines", self.retry.deadlines.delay(1)),
+        ];
+        for (setting, span) in spans {
+            in_range(
+                setting,
+                format_args!("{}s", span.as_secs_f64()),
+                span >= Duration::from_millis(1),
+                "at least 1 ms",
+            )?;
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn in_range(
+    setting: &'static str,
+    found: impl std::fmt::Display,
+    holds: bool,
+    allowed: &'static str,
+) -> Result<(), BuildError> {
+    if holds {
+        return Ok(());
+    }
+    Err(BuildError::OutOfRange {
+        setting,
+        found: found.to_string(),
+        allowed,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_those_that_the_documentation_gives() {
+        let settings = Settings::default();
+        assert_eq!(settings.batch_messages, 1_000);
+        assert_eq!(settings.batch_bytes, 10_000_000);
+        assert_eq!(settings.linger, Duration::ZERO);
+        assert_eq!(settings.in_flight, 4);
+        assert_eq!(settings.channels, 1);
+        assert!(!settings.ordering);
+        assert_eq!(settings.retry.total, Some(Duration::from_secs(600)));
+        assert_eq!(settings.retry.delays.delay(1), Duration::from_millis(100));
+        assert_eq!(settings.retry.delays.delay(2), Duration::from_millis(200));
+        assert_eq!(settings.retry.delays.delay(99), Duration::from_secs(60));
+        assert_eq!(settings.retry.quota_delays.delay(1), Duration::from_secs(1));
+        assert_eq!(settings.retry.deadlines.delay(1), Duration::from_secs(5));
+        assert_eq!(settings.retry.deadlines.delay(99), Duration::from_secs(60));
+        assert_eq!(settings.progress_timeout, Duration::from_secs(600));
+        assert_eq!(settings.close_timeout, Duration::from_secs(30));
+        assert_eq!(settings.max_destinations, 100);
+        assert_eq!(settings.idle_destinations, Duration::from_secs(3600));
+        assert_eq!(settings.max_consecutive_rejections, NonZeroU32::new(100));
+        assert_eq!(DEFAULT_LIMITS, Limits::new(1_000, 67_108_864));
+        assert!(settings.check().is_ok());
+    }
+
+    #[test]
+    fn a_setting_out_of_its_range_is_refused_by_name() {
+        type Break = (&'static str, fn(&mut Settings));
+        let refused: [Break; 7] = [
+            ("batch_messages", |s| s.batch_messages = 1_001),
+            ("batch_messages", |s| s.batch_messages = 0),
+            ("batch_bytes", |s| s.batch_bytes = 10_000_001),
+            ("in_flight", |s| s.in_flight = 0),
+            ("max_destinations", |s| s.max_destinations = 0),
+            ("progress_timeout", |s| s.progress_timeout = Duration::ZERO),
+            ("close_timeout", |s| s.close_timeout = Duration::ZERO),
+        ];
+        for (name, break_it) in refused {
+            let mut settings = Settings::default();
+            break_it(&mut settings);
+            match settings.check() {
+                Err(BuildError::OutOfRange { setting, .. }) => assert_eq!(setting, name),
+                other => panic!("{name}: {other:?}"),
+            }
+        }
+    }
+}

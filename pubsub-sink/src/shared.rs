@@ -1,0 +1,285 @@
+//! What the handle and the driver share: the machine, and who waits for it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::Waker,
+    time::Instant,
+};
+
+use bytes::Bytes;
+use connector_core::{
+    Cause, CheckpointError, Committed, Member, Rejected, Resolver, ledger::CommitId,
+};
+use gcp_wire::TopicName;
+use tokio::sync::Notify;
+
+use crate::{
+    Published, SinkError, SinkState,
+    machine::{CutId, Effect, Machine, Notice, RejectionId, ReplyId, RequestId},
+};
+
+/// The machine behind its mutex, which is never held across an await.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    /// Told when the driver has something to do.
+    wake: Notify,
+    /// Whether the machine has ended, for a look without the lock.
+    ended: AtomicBool,
+    /// Whether the machine admits no record whatever the budget says, for the same.
+    crowded: AtomicBool,
+    pub(crate) member: Member,
+    pub(crate) instance: Arc<str>,
+}
+
+/// The machine, and the receipts that wait for its outcomes.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) machine: Machine,
+    pub(crate) receipts: Receipts,
+    /// Whoever waits for room. The budget wakes for its part; this is for the rest.
+    pub(crate) room: Option<Waker>,
+    /// Whether the driver was told and has not looked yet.
+    told: bool,
+}
+
+/// The other ends of the receipts that were given out.
+#[derive(Debug, Default)]
+pub(crate) struct Receipts {
+    cuts: BTreeMap<CutId, CutReceipt>,
+    commits: BTreeMap<CommitId, Resolver<Committed>>,
+    replies: BTreeMap<ReplyId, Resolver<Published>>,
+}
+
+/// Who waits for a cut.
+#[derive(Debug)]
+pub(crate) enum CutReceipt {
+    Snapshot(Resolver<SinkState>),
+    Flush(Resolver<()>),
+}
+
+/// An effect of the machine, with whom it concerns.
+#[derive(Debug)]
+pub(crate) enum Task {
+    Publish {
+        id: RequestId,
+        topic: TopicName,
+        header: Bytes,
+        frames: Bytes,
+        deadline: std::time::Duration,
+    },
+    Handle {
+        id: RejectionId,
+        rejected: Rejected,
+    },
+    FlushHandler,
+    Resolve(Outcome),
+    Tell(Notice),
+}
+
+/// A receipt and what it resolves to. Resolved outside the lock: it wakes whoever waits.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Cut(CutReceipt, Result<(), CheckpointError>),
+    Commit(Resolver<Committed>, Result<Committed, CheckpointError>),
+    Reply(Resolver<Published>, Result<Published, CheckpointError>),
+}
+
+impl Outcome {
+    pub(crate) fn resolve(self, instance: &Arc<str>) {
+        match self {
+            Self::Cut(CutReceipt::Snapshot(resolver), outcome) => {
+                resolver.resolve(outcome.map(|()| SinkState::flushed(&**instance)));
+            }
+            Self::Cut(CutReceipt::Flush(resolver), outcome) => resolver.resolve(outcome),
+            Self::Commit(resolver, outcome) => resolver.resolve(outcome),
+            Self::Reply(resolver, outcome) => resolver.resolve(outcome),
+        }
+    }
+}
+
+impl Receipts {
+    pub(crate) fn cut(&mut self, id: CutId, receipt: CutReceipt) {
+        self.cuts.insert(id, receipt);
+    }
+
+    pub(crate) fn commit(&mut self, id: CommitId, resolver: Resolver<Committed>) {
+        self.commits.insert(id, resolver);
+    }
+
+    pub(crate) fn reply(&mut self, id: ReplyId, resolver: Resolver<Published>) {
+        self.replies.insert(id, resolver);
+    }
+
+    /// Everything that waits, to be told that the sink ended.
+    fn close(&mut self, error: &SinkError) -> Vec<Outcome> {
+        let closed = || CheckpointError::Closed {
+            cause: Cause::new(error.clone()),
+        };
+        let cuts = std::mem::take(&mut self.cuts).into_values();
+        let commits = std::mem::take(&mut self.commits).into_values();
+        let replies = std::mem::take(&mut self.replies).into_values();
+        cuts.map(|receipt| Outcome::Cut(receipt, Err(closed())))
+            .chain(commits.map(|resolver| Outcome::Commit(resolver, Err(closed()))))
+            .chain(replies.map(|resolver| Outcome::Reply(resolver, Err(closed()))))
+            .collect()
+    }
+}
+
+impl State {
+    /// The next thing to do, and whom it concerns.
+    pub(crate) fn next_task(&mut self, now: Instant) -> Option<Task> {
+        loop {
+            let outcome = match self.machine.poll_effect(now)? {
+                Effect::Publish {
+                    id,
+                    topic,
+                    header,
+                    frames,
+                    deadline,
+                } => {
+                    return Some(Task::Publish {
+                        id,
+                        topic,
+                        header,
+                        frames,
+                        deadline,
+                    });
+                }
+                Effect::Handle { id, rejected } => return Some(Task::Handle { id, rejected }),
+                Effect::FlushHandler => return Some(Task::FlushHandler),
+                Effect::Tell(notice) => return Some(Task::Tell(notice)),
+                Effect::Resolve(id, outcome) => {
+                    let receipt = self.receipts.cuts.remove(&id);
+                    receipt.map(|receipt| Outcome::Cut(receipt, outcome))
+                }
+                Effect::Committed(id, committed) => {
+                    let resolver = self.receipts.commits.remove(&id);
+                    resolver.map(|resolver| Outcome::Commit(resolver, Ok(committed)))
+                }
+                Effect::Answer(id, published) => {
+                    let resolver = self.receipts.replies.remove(&id);
+                    resolver.map(|resolver| Outcome::Reply(resolver, Ok(published)))
+                }
+            };
+            // A cut of the dropped handle has nobody who waits for it.
+            if let Some(outcome) = outcome {
+                return Some(Task::Resolve(outcome));
+            }
+        }
+    }
+
+    /// The sink ended: what remains to be told.
+    pub(crate) fn close_receipts(&mut self) -> Vec<Outcome> {
+        match self.machine.ended() {
+            Some(error) => self.receipts.close(error),
+            None => Vec::new(),
+        }
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(machine: Machine, member: Member, instance: Arc<str>) -> Self {
+        Self {
+            state: Mutex::new(State {
+                machine,
+                receipts: Receipts::default(),
+                room: None,
+                told: false,
+            }),
+            wake: Notify::new(),
+            ended: AtomicBool::new(false),
+            crowded: AtomicBool::new(false),
+            member,
+            instance,
+        }
+    }
+
+    /// Does something with the state, then wakes whoever it concerns.
+    ///
+    /// # Errors
+    ///
+    /// When a panic left the state unusable.
+    pub(crate) fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> Result<T, SinkError> {
+        let Ok(mut state) = self.state.lock() else {
+            self.ended.store(true, Ordering::Release);
+            return Err(poisoned());
+        };
+        let result = act(&mut state);
+        let ended = state.machine.is_ended();
+        let crowded = state.machine.is_crowded();
+        let was_crowded = self.crowded.load(Ordering::Relaxed);
+        if crowded != was_crowded {
+            self.crowded.store(crowded, Ordering::Release);
+        }
+        if ended {
+            self.ended.store(true, Ordering::Release);
+        }
+        let room = if ended || (was_crowded && !crowded) {
+            state.room.take()
+        } else {
+            None
+        };
+        let tell = !state.told && state.machine.needs_driver();
+        state.told |= tell;
+        drop(state);
+        if let Some(waker) = room {
+            waker.wake();
+        }
+        if tell {
+            self.wake.notify_one();
+        }
+        Ok(result)
+    }
+
+    /// As [`with`](Self::with), by the driver: whatever it is told before, it looks now.
+    pub(crate) fn look<T>(&self, act: impl FnOnce(&mut State) -> T) -> Result<T, SinkError> {
+        self.with(|state| {
+            state.told = true;
+            act(state)
+        })
+    }
+
+    /// The driver has looked at everything and goes to sleep: what comes from now on wakes it.
+    pub(crate) fn rest(&self) {
+        if let Ok(mut state) = self.state.lock() {
+            state.told = false;
+            if state.machine.needs_driver() {
+                state.told = true;
+                self.wake.notify_one();
+            }
+        }
+    }
+
+    /// Waits until the driver is told.
+    pub(crate) async fn woken(&self) {
+        self.wake.notified().await;
+    }
+
+    pub(crate) fn is_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.crowded.load(Ordering::Acquire)
+    }
+
+    /// Why the sink ended. Call it when it has.
+    pub(crate) fn ended(&self) -> SinkError {
+        self.with(|state| state.machine.ended().cloned())
+            .map_or_else(
+                |poisoned| poisoned,
+                |ended| ended.unwrap_or(SinkError::DriverGone),
+            )
+    }
+}
+
+fn poisoned() -> SinkError {
+    SinkError::Panicked {
+        message: "a panic left the sink's state half changed".to_owned(),
+    }
+}

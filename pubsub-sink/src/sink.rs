@@ -1,0 +1,367 @@
+//! The handle that the host holds.
+
+mod checkpoint;
+mod close;
+
+use std::{
+    fmt,
+    future::poll_fn,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use connector_core::{
+    BoxError, Cause, CheckpointError, Committed, DestinationResolver, Encode, Limits, Receipt,
+    RejectedReason, Resolution,
+    host::{Admission, Room},
+};
+use futures::Sink;
+use gcp_wire::TopicName;
+
+use crate::{
+    PublishMessage, Published, SinkBuilder, SinkError, Stats, clock,
+    machine::{Refused, ReplyId},
+    message,
+    settings::MAX_BYTES,
+    shared::{CutReceipt, Shared, State},
+};
+
+/// Publishes records to Pub/Sub topics, delivered by the time of the host's checkpoints.
+///
+/// A [`futures::Sink`] that also implements [`Checkpoint`](connector_core::Checkpoint): a snapshot's
+/// receipt resolves when everything accepted before it is stored by the service, skipped by the
+/// encoder, or in the hands of a failure handler that has flushed. Everything transient is retried
+/// inside; an error is the sink's last word, and the host's rule is then to rebuild from its last
+/// saved state.
+///
+/// Dropping the sink without [`close`](Self::close) logs a warning; what it had accepted is still
+/// sent while the runtime lives.
+pub struct PubsubSink<R> {
+    resolver: Box<dyn DestinationResolver<R, TopicName>>,
+    encoder: Box<dyn Encode<R, PublishMessage>>,
+    shared: Arc<Shared>,
+    /// The next record has its room.
+    admitted: bool,
+    /// The machine knows that the host waits for room.
+    waiting: bool,
+    /// The terminal error was given out; from now on it is the cause of `Closed`.
+    told: bool,
+    flushing: Option<Receipt<()>>,
+    closing: Option<Receipt<()>>,
+    closed: bool,
+    restored: Option<Receipt<Committed>>,
+}
+
+impl<R> PubsubSink<R> {
+    /// Starts building a sink whose records become messages through `encode`.
+    ///
+    /// A closure `|record: &Order| Ok(Some(PublishMessage::json(record)?))` is an encoder. `Ok(None)`
+    /// skips the record, an `Err` is that record's own failure and goes to the failure handler.
+    pub fn builder<F>(encode: F) -> SinkBuilder<R>
+    where
+        F: FnMut(&R) -> Result<Option<PublishMessage>, BoxError> + Send + 'static,
+    {
+        SinkBuilder::new(Box::new(encode))
+    }
+
+    /// Starts building a sink with an encoder that is a type of its own.
+    pub fn builder_with(encoder: impl Encode<R, PublishMessage> + 'static) -> SinkBuilder<R> {
+        SinkBuilder::new(Box::new(encoder))
+    }
+
+    pub(crate) fn new(
+        resolver: Box<dyn DestinationResolver<R, TopicName>>,
+        encoder: Box<dyn Encode<R, PublishMessage>>,
+        shared: Arc<Shared>,
+        restored: Receipt<Committed>,
+    ) -> Self {
+        Self {
+            resolver,
+            encoder,
+            shared,
+            admitted: false,
+            waiting: false,
+            told: false,
+            flushing: None,
+            closing: None,
+            closed: false,
+            restored: Some(restored),
+        }
+    }
+
+    /// Waits until there is room for one more record.
+    ///
+    /// # Errors
+    ///
+    /// The sink's terminal error.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost; a place in the queue of a shared budget is kept until the next call.
+    pub async fn ready(&mut self) -> Result<(), SinkError> {
+        poll_fn(|cx| self.poll_admitted(cx)).await
+    }
+
+    /// Publishes a record and tells what became of it: for services that must answer their caller.
+    ///
+    /// Wait for [`ready`](Self::ready) first. The message is part of checkpoints like any other,
+    /// and is published whether or not the receipt is kept.
+    ///
+    /// # Errors
+    ///
+    /// The receipt fails with [`CheckpointError::Closed`] when the sink ends before it is known
+    /// what became of the record.
+    pub fn submit(&mut self, record: R) -> Receipt<Published> {
+        match self.take_room() {
+            Ok(()) => {}
+            Err(SinkError::NotReady) => return Receipt::ready(Published::NotAccepted),
+            Err(error) => return Receipt::failed(closed(error)),
+        }
+        let (resolver, receipt) = Receipt::channel();
+        let reply = self.shared.with(|state| {
+            let id = state.machine.reply();
+            state.receipts.reply(id, resolver);
+            id
+        });
+        match reply.and_then(|reply| self.take(&record, Some(reply))) {
+            // When the sink ended meanwhile, the driver resolves the receipt, or did so before.
+            Ok(()) => receipt,
+            Err(error) => Receipt::failed(closed(error)),
+        }
+    }
+
+    /// The receipt of what a restored sink commits by itself.
+    ///
+    /// A flushing sink's state names nothing, so it resolves to zero counts with the sink's first
+    /// turn. The second call answers a receipt that is ready.
+    pub fn restored(&mut self) -> Receipt<Committed> {
+        self.restored
+            .take()
+            .unwrap_or_else(|| Receipt::ready(Committed::default()))
+    }
+
+    /// What the sink did and holds.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.shared
+            .with(|state| state.machine.stats())
+            .unwrap_or_default()
+    }
+
+    fn poll_admitted(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SinkError>> {
+        if self.shared.is_ended() {
+            return Poll::Ready(Err(self.last_word()));
+        }
+        // On a current-thread runtime a host that never has to wait would otherwise keep the
+        // driver from running until the budget is full.
+        let coop = ready!(tokio::task::coop::poll_proceed(cx));
+        let admitted = !self.shared.is_crowded() && self.shared.member.poll_admit(cx).is_ready();
+        if !admitted && self.wait_for_room(cx)?.is_pending() {
+            return Poll::Pending;
+        }
+        coop.made_progress();
+        if std::mem::take(&mut self.waiting) {
+            self.shared
+                .with(|state| state.machine.stop_awaiting_room(clock::now()))?;
+        }
+        self.admitted = true;
+        Poll::Ready(Ok(()))
+    }
+
+    /// There was no room at first sight: registers for whatever may make some, then looks again.
+    fn wait_for_room(&mut self, cx: &mut Context<'_>) -> Result<Poll<()>, SinkError> {
+        self.waiting = true;
+        let crowded = self.shared.with(|state| {
+            state.room = Some(cx.waker().clone());
+            state.machine.await_room(clock::now());
+            state.machine.is_crowded()
+        })?;
+        if self.shared.is_ended() {
+            return Err(self.last_word());
+        }
+        if crowded {
+            return Ok(Poll::Pending);
+        }
+        Ok(self.shared.member.poll_admit(cx))
+    }
+
+    /// Uses up the room that `poll_ready` found.
+    fn take_room(&mut self) -> Result<(), SinkError> {
+        if self.shared.is_ended() {
+            return Err(self.last_word());
+        }
+        if self.closing.is_some() || self.closed {
+            return Err(SinkError::Closed {
+                cause: Cause::new(SinkError::ClosedByHost),
+            });
+        }
+        let admitted = std::mem::take(&mut self.admitted)
+            || (!self.shared.is_crowded() && self.shared.member.try_admit());
+        if admitted {
+            Ok(())
+        } else {
+            Err(SinkError::NotReady)
+        }
+    }
+
+    /// Resolves, encodes, checks and hands over one record.
+    fn take(&mut self, record: &R, reply: Option<ReplyId>) -> Result<(), SinkError> {
+        // The destination comes first: a record that names none is a mistake also when the encoder
+        // would skip it.
+        let resolution = self.resolver.resolve(record);
+        let topic = if let Resolution::To(topic) = resolution {
+            topic
+        } else if let Resolution::Invalid(cause) = resolution {
+            return self.reject(None, None, RejectedReason::Destination, cause, reply);
+        } else {
+            // Nothing, and whatever answer a later version adds.
+            return self.fail(SinkError::NoDestination);
+        };
+        let message = match self.encoder.encode(record) {
+            Ok(Some(message)) => message,
+            Ok(None) => return self.shared.with(|state| state.machine.skip(reply)),
+            Err(error) => {
+                let cause = Cause::from(error);
+                return self.reject(Some(topic), None, RejectedReason::Encoding, cause, reply);
+            }
+        };
+        let header = message::topic_header_len(topic.as_str());
+        match message::check(&message, header, MAX_BYTES) {
+            Ok(bytes) => self.hand_over(bytes, |state| {
+                state
+                    .machine
+                    .accept(clock::now(), &topic, &message, bytes, reply)
+            }),
+            Err(error) => {
+                let (reason, cause) = (RejectedReason::Limit, Cause::new(error));
+                self.reject(Some(topic), Some(message), reason, cause, reply)
+            }
+        }
+    }
+
+    fn reject(
+        &mut self,
+        topic: Option<TopicName>,
+        message: Option<PublishMessage>,
+        reason: RejectedReason,
+        cause: Cause,
+        reply: Option<ReplyId>,
+    ) -> Result<(), SinkError> {
+        let bytes = message.as_ref().map_or(0, message::frame_len);
+        let refused = Refused {
+            topic,
+            message,
+            reason,
+            cause,
+            bytes,
+        };
+        self.hand_over(bytes, |state| {
+            state.machine.reject(clock::now(), refused, reply)
+        })
+    }
+
+    /// Charges the budget, then gives the record to the machine: in this order, since the driver
+    /// may give the room back before this returns.
+    fn hand_over(
+        &mut self,
+        bytes: usize,
+        give: impl FnOnce(&mut State) -> bool,
+    ) -> Result<(), SinkError> {
+        let amount = Limits::new(1, bytes);
+        self.shared.member.charge(amount);
+        let taken = self.shared.with(give)?;
+        if taken {
+            return Ok(());
+        }
+        self.shared.member.release(amount);
+        Err(self.last_word())
+    }
+
+    fn fail(&mut self, error: SinkError) -> Result<(), SinkError> {
+        self.shared.with(|state| state.machine.fail(error))?;
+        Err(self.last_word())
+    }
+
+    /// What ended the sink, the first time; from then on that it is closed, and by what.
+    fn last_word(&mut self) -> SinkError {
+        let error = self.shared.ended();
+        if self.told || matches!(error, SinkError::ClosedByHost) {
+            return SinkError::Closed {
+                cause: Cause::new(error),
+            };
+        }
+        self.told = true;
+        error
+    }
+
+    fn poll_flushed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SinkError>> {
+        if self.flushing.is_none() {
+            if self.shared.is_ended() {
+                return Poll::Ready(Err(self.last_word()));
+            }
+            let (resolver, receipt) = Receipt::channel();
+            self.shared.with(|state| {
+                let id = state.machine.flush(clock::now());
+                state.receipts.cut(id, CutReceipt::Flush(resolver));
+            })?;
+            self.flushing = Some(receipt);
+        }
+        let outcome = match &mut self.flushing {
+            Some(receipt) => ready!(Pin::new(receipt).poll(cx)),
+            None => Ok(()),
+        };
+        self.flushing = None;
+        // A flush fails only with the sink.
+        Poll::Ready(outcome.map_err(|_| self.last_word()))
+    }
+}
+
+fn closed(error: SinkError) -> CheckpointError {
+    CheckpointError::Closed {
+        cause: Cause::new(error),
+    }
+}
+
+/// `poll_flush` resolves when everything accepted is stored, skipped, or in the hands of a failure
+/// handler that has flushed; not already when it is queued. `SinkExt::send` flushes after each
+/// record, so a loop over it has one message in flight: use `feed`, or
+/// [`next_when`](connector_core::next_when).
+impl<R> Sink<R> for PubsubSink<R> {
+    type Error = SinkError;
+
+    fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), SinkError>> {
+        self.get_mut().poll_admitted(cx)
+    }
+
+    fn start_send(self: Pin<&mut Self>, record: R) -> Result<(), SinkError> {
+        let this = self.get_mut();
+        this.take_room()?;
+        this.take(&record, None)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), SinkError>> {
+        self.get_mut().poll_flushed(cx)
+    }
+
+    fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), SinkError>> {
+        self.get_mut().poll_closed(cx)
+    }
+}
+
+impl<R> Admission for PubsubSink<R> {
+    type Error = SinkError;
+
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<Room, SinkError>> {
+        self.poll_admitted(cx).map_ok(|()| Room::Ready)
+    }
+}
+
+impl<R> fmt::Debug for PubsubSink<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PubsubSink")
+            .field("instance", &self.shared.instance)
+            .field("stats", &self.stats())
+            .finish_non_exhaustive()
+    }
+}
