@@ -44,6 +44,7 @@ const REQUESTS_PER_CHANNEL: usize = 100;
 ///
 /// ```
 /// use gcp_wire::{Connection, ConnectionOptions, Credentials, Endpoint, Service};
+/// # if !cfg!(any(feature = "tls-ring", feature = "tls-aws-lc")) { return Ok(()) }
 /// let connection = Connection::unary(
 ///     Endpoint::production(Service::Pubsub),
 ///     Credentials::application_default(),

@@ -125,6 +125,10 @@ pub struct Endpoint {
 }
 
 #[derive(Clone)]
+#[cfg_attr(
+    not(any(feature = "tls-ring", feature = "tls-aws-lc")),
+    expect(dead_code, reason = "only TLS reads it")
+)]
 pub(crate) enum Reach {
     /// TLS, with the system's roots or the given ones.
     Tls { authority: Authority, roots: Roots },
@@ -135,6 +139,10 @@ pub(crate) enum Reach {
 }
 
 #[derive(Clone)]
+#[cfg_attr(
+    not(any(feature = "tls-ring", feature = "tls-aws-lc")),
+    expect(dead_code, reason = "only TLS reads it")
+)]
 pub(crate) enum Roots {
     System,
     Given(Arc<[CertificateDer<'static>]>),
@@ -308,6 +316,10 @@ impl Endpoint {
     }
 }
 
+#[cfg_attr(
+    not(any(feature = "tls-ring", feature = "tls-aws-lc")),
+    expect(dead_code, reason = "only TLS reads it")
+)]
 pub(crate) fn parse_certificates(
     pem: &[u8],
 ) -> Result<Vec<CertificateDer<'static>>, EndpointError> {

@@ -31,6 +31,10 @@ const CALM_DOUBLINGS: u32 = 6;
 
 /// Why there is no connection.
 #[derive(Clone, Debug, thiserror::Error)]
+#[cfg_attr(
+    not(any(feature = "tls-ring", feature = "tls-aws-lc")),
+    expect(dead_code, reason = "only TLS fails like this")
+)]
 pub(crate) enum ConnectError {
     #[error("the server cannot be reached")]
     Dial {
@@ -58,6 +62,7 @@ pub(crate) enum ConnectError {
 }
 
 impl ConnectError {
+    #[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
     pub(super) fn tls(error: io::Error) -> Self {
         Self::Tls {
             source: Arc::new(error),

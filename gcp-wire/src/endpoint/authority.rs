@@ -74,6 +74,7 @@ impl Authority {
     }
 
     /// The host as it stands in a certificate: IPv6 without brackets.
+    #[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
     pub(crate) fn host(&self) -> &str {
         self.inner
             .host()

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::server::{Handler, assert_absent, handler, publish, published, read, refuse, spawn};
+use crate::server::{Handler, chain, handler, publish, published, read, refuse, spawn};
 use crate::tls::{TlsServer, connect};
 
 /// Issues the tokens `issued-1`, `issued-2`, …, to users and as a metadata server.
@@ -356,6 +356,13 @@ async fn a_key_file_signs_tokens_for_the_platform_or_for_one_service() {
         let claims = assert_claims(&taken(&tokens)[0]);
         assert_eq!(claims["aud"], audience);
         assert_eq!(claims.get("scope"), None);
+    }
+}
+
+fn assert_absent(secret: &str, error: &(impl std::error::Error + 'static)) {
+    let texts = [chain(error), format!("{error:?}"), format!("{error:#?}")];
+    for text in texts {
+        assert!(!text.contains(secret), "{secret:?} is in {text}");
     }
 }
 

@@ -171,13 +171,6 @@ pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
         .join(": ")
 }
 
-pub(crate) fn assert_absent(secret: &str, error: &(impl std::error::Error + 'static)) {
-    let texts = [chain(error), format!("{error:?}"), format!("{error:#?}")];
-    for text in texts {
-        assert!(!text.contains(secret), "{secret:?} is in {text}");
-    }
-}
-
 pub(crate) fn production() -> Endpoint {
     Endpoint::production(Service::Pubsub)
 }

@@ -564,6 +564,19 @@ async fn pulls_and_unary_calls_are_kept_apart() {
     assert_eq!(connections.load(Ordering::SeqCst), 0);
 }
 
+#[cfg(not(any(feature = "tls-ring", feature = "tls-aws-lc")))]
+#[test]
+fn without_tls_an_https_endpoint_is_an_error_that_names_the_features() {
+    let options = ConnectionOptions::default();
+    let error = Connection::unary(production(), Credentials::anonymous(), options).unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.contains("tls-ring or tls-aws-lc") && text.contains("pubsub"),
+        "{text}"
+    );
+}
+
+#[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
 #[test]
 fn making_a_connection_needs_no_runtime_and_checks_its_settings() {
     let options = ConnectionOptions::default;
