@@ -1,0 +1,248 @@
+//! Streaming pull: one task reads the requests, the response body polls the machine.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures::Stream;
+use prost::Message;
+use tokio::task::AbortHandle;
+use tonic::{Request, Status, Streaming};
+
+use super::refused;
+use crate::call::Body;
+use crate::connection::Docket;
+use crate::fault::{Decision, Fault};
+use crate::front::{self, Front, Verdict, verdict};
+use crate::hub::{Core, Hub};
+use crate::method::Method;
+use crate::pubsub::proto::{ReceivedMessage, StreamingPullRequest, StreamingPullResponse};
+use crate::pubsub::state::{StreamId, StreamPoll};
+use crate::time::Time;
+
+/// The responses of a pull stream. Dropping it closes the stream.
+#[derive(Debug)]
+pub(crate) struct Pulling {
+    hub: Arc<Hub>,
+    id: StreamId,
+    subscription: String,
+    docket: Docket,
+    reader: AbortHandle,
+    /// How many responses may still leave, and what happens then.
+    script: Option<(u64, Fault)>,
+    over: bool,
+}
+
+/// Opens a stream, unless the plan has other ideas.
+pub(super) async fn open(
+    front: &Front,
+    request: Request<Streaming<StreamingPullRequest>>,
+) -> Result<Pulling, Status> {
+    let docket = front::docket(&request);
+    let envelope = front::envelope(&request);
+    let connection = envelope.connection;
+    let mut requests = request.into_inner();
+    let Some(first) = requests.message().await? else {
+        return Err(Status::invalid_argument(
+            "The stream ended before its first request.",
+        ));
+    };
+    let body = Body::StreamingPull(first.clone());
+    let call = front.arrive(Method::StreamingPull, envelope, first.encoded_len(), body)?;
+    let mut script = None;
+    let mut reads = u64::MAX;
+    match front.hub().faults().decide(&call) {
+        Decision::Serve | Decision::Meet(Fault::Pass) => {}
+        Decision::Meet(Fault::Delay(span)) => tokio::time::sleep(span).await,
+        Decision::Meet(Fault::AfterResponses(responses, fault)) => {
+            script = Some((responses, *fault));
+        }
+        Decision::Meet(Fault::AfterEffect(fault)) => script = Some((0, *fault)),
+        Decision::Meet(Fault::EndStream) => script = Some((0, Fault::EndStream)),
+        Decision::Meet(Fault::StopReading(requests)) => reads = requests.max(1),
+        Decision::Meet(other) => {
+            return match verdict(&other) {
+                Verdict::Status(status) => Err(status),
+                Verdict::Sentence(sentence) => {
+                    docket.pass(sentence);
+                    Err(Status::unavailable("sentenced"))
+                }
+                Verdict::Silence | Verdict::End => std::future::pending().await,
+            };
+        }
+    }
+    let hub = Arc::clone(front.hub());
+    let id = hub
+        .with(|core, now| core.pubsub.open_stream(now, &first))
+        .map_err(|refusal| refused(&refusal))?;
+    let reader = Reader {
+        front: front.clone(),
+        id,
+        connection,
+        reads,
+    };
+    let reader = front.runtime().spawn(reader.read(requests)).abort_handle();
+    Ok(Pulling {
+        hub,
+        id,
+        subscription: first.subscription,
+        docket,
+        reader,
+        script,
+        over: false,
+    })
+}
+
+/// Reads the later requests of a stream.
+struct Reader {
+    front: Front,
+    id: StreamId,
+    connection: u64,
+    reads: u64,
+}
+
+impl Reader {
+    async fn read(self, mut requests: Streaming<StreamingPullRequest>) {
+        let hub = self.front.hub();
+        for nth in 1.. {
+            if nth >= self.reads {
+                // The window of the client fills up; only the end of the stream frees this task.
+                std::future::pending::<()>().await;
+            }
+            match requests.message().await {
+                Ok(Some(request)) => self.take(nth, request),
+                Ok(None) => {
+                    hub.with(|core, now| core.pubsub.handle_half_close(now, self.id));
+                    return;
+                }
+                // Reset or cut: the response side ends by itself and closes the stream.
+                Err(error) => {
+                    tracing::debug!(stream = self.id.number(), %error, "pull stream broke");
+                    return;
+                }
+            }
+        }
+    }
+
+    fn take(&self, nth: u64, request: StreamingPullRequest) {
+        let hub = self.front.hub();
+        let body = Body::StreamingPull(request.clone());
+        let size = request.encoded_len();
+        let call = self
+            .front
+            .arrive_on_stream(self.connection, self.id, nth, size, body);
+        match hub.faults().decide(&call) {
+            Decision::Serve | Decision::Meet(Fault::Pass) => hub.with(|core, now| {
+                // What is wrong with it is told to the client by the stream's end.
+                drop(core.pubsub.handle_stream_request(now, self.id, &request));
+            }),
+            Decision::Meet(Fault::OkWithoutEffect) => {}
+            Decision::Meet(Fault::AfterEffect(fault)) => hub.with(|core, now| {
+                drop(core.pubsub.handle_stream_request(now, self.id, &request));
+                core.script(self.id, *fault);
+            }),
+            Decision::Meet(fault) => hub.with(|core, _| core.script(self.id, fault)),
+        }
+    }
+}
+
+impl Stream for Pulling {
+    type Item = Result<StreamingPullResponse, Status>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        if this.over {
+            return Poll::Ready(None);
+        }
+        let scripted = this.hub.with(|core, _| core.take_script(this.id));
+        let exhausted = this
+            .script
+            .take_if(|(left, _)| *left == 0)
+            .map(|(_, fault)| fault);
+        if let Some(fault) = scripted.or(exhausted) {
+            return this.meet(&fault);
+        }
+        let polled = this.hub.with(|core, now| {
+            let polled = core.pubsub.poll_stream(now, this.id);
+            match &polled {
+                StreamPoll::Response(response) => {
+                    let messages = &response.received_messages;
+                    plan_redeliveries(&this.hub, core, now, &this.subscription, messages);
+                }
+                StreamPoll::Idle => core.wait(this.id, cx.waker()),
+                StreamPoll::End(_) => {}
+            }
+            polled
+        });
+        match polled {
+            StreamPoll::Response(response) => {
+                if let Some((left, _)) = &mut this.script {
+                    *left -= 1;
+                }
+                Poll::Ready(Some(Ok(*response)))
+            }
+            StreamPoll::Idle => Poll::Pending,
+            StreamPoll::End(refusal) => {
+                this.over = true;
+                Poll::Ready(refusal.map(|refusal| Err(refused(&refusal))))
+            }
+        }
+    }
+}
+
+impl Pulling {
+    fn meet(&mut self, fault: &Fault) -> Poll<Option<Result<StreamingPullResponse, Status>>> {
+        match verdict(fault) {
+            Verdict::Status(status) => {
+                self.over = true;
+                Poll::Ready(Some(Err(status)))
+            }
+            Verdict::Sentence(sentence) => {
+                self.over = true;
+                self.docket.pass(sentence);
+                Poll::Ready(Some(Err(Status::unavailable("sentenced"))))
+            }
+            Verdict::End => {
+                self.over = true;
+                Poll::Ready(None)
+            }
+            // Nothing wakes it again: only the client can end the stream.
+            Verdict::Silence => {
+                self.script = Some((0, Fault::Never));
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for Pulling {
+    fn drop(&mut self) {
+        self.reader.abort();
+        self.hub.with(|core, now| {
+            core.forget(self.id);
+            core.pubsub.close_stream(now, self.id);
+        });
+    }
+}
+
+/// Carries out the plan's rules about deliveries.
+pub(super) fn plan_redeliveries(
+    hub: &Hub,
+    core: &mut Core,
+    now: Time,
+    subscription: &str,
+    messages: &[ReceivedMessage],
+) {
+    if messages.is_empty() || !hub.faults().watches_deliveries() {
+        return;
+    }
+    for got in messages {
+        let Some(after) = hub.faults().redelivery(subscription, got) else {
+            continue;
+        };
+        if let Some(message) = &got.message {
+            core.pubsub
+                .plan_early_redelivery(now, subscription, &message.message_id, after);
+        }
+    }
+}
