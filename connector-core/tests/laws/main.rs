@@ -1,0 +1,15 @@
+//! Laws of the pure parts, against naive models.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a model that cannot go on fails its test"
+)]
+
+mod backoff;
+mod budget;
+mod ledger;
+mod ledger_model;
+mod progress;
+mod receipt;
+mod saved;
+mod shard;
