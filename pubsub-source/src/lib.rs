@@ -1,1 +1,25 @@
-//! pubsub-source
+#![doc = include_str!("../README.md")]
+
+mod builder;
+mod delivery;
+mod driver;
+mod error;
+mod handout;
+mod machine;
+mod message;
+mod settings;
+mod shared;
+mod source;
+mod state;
+mod stats;
+
+pub use builder::SourceBuilder;
+pub use delivery::{DeliveryId, Disposition};
+pub use driver::Driver;
+pub use error::{BuildError, DriverPanicked, SettleError, SourceError};
+pub use message::Message;
+pub use source::PubsubSource;
+pub use state::SourceState;
+pub use stats::Stats;
+
+pub use gcp_wire::{Credentials, Endpoint, EndpointError, NameError, Service, SubscriptionName};

@@ -1,0 +1,246 @@
+//! How a source is made.
+
+use std::{sync::Arc, time::Duration};
+
+use connector_core::{Limits, Restored, StateError, Versioned};
+use gcp_wire::{Connection, ConnectionOptions, Credentials, Endpoint, Service, SubscriptionName};
+
+use crate::{
+    driver::{self, Driver, Parts},
+    error::BuildError,
+    machine::{Machine, Restoration},
+    settings::Settings,
+    shared::Shared,
+    source::PubsubSource,
+    state::SourceState,
+};
+
+/// Pull streams that share a connection: each carries up to about 10 MB/s.
+const STREAMS_PER_CONNECTION: usize = 4;
+
+/// Settings of a source that is about to be built.
+///
+/// Every setting has a default; [`build`](Self::build) checks them all and connects to nothing.
+#[derive(Debug)]
+#[must_use = "a builder does nothing until build() is called"]
+pub struct SourceBuilder {
+    subscription: SubscriptionName,
+    endpoint: Endpoint,
+    credentials: Credentials,
+    instance: Option<String>,
+    restored: Vec<Restored<SourceState>>,
+    settings: Settings,
+}
+
+impl SourceBuilder {
+    pub(crate) fn new(subscription: SubscriptionName) -> Self {
+        Self {
+            subscription,
+            endpoint: Endpoint::production(Service::Pubsub),
+            credentials: Credentials::application_default(),
+            instance: None,
+            restored: Vec::new(),
+            settings: Settings::default(),
+        }
+    }
+
+    /// Where the service is. Default: Google's global endpoint.
+    ///
+    /// An emulator is named here and nowhere else; the environment is read only by
+    /// [`Endpoint::emulator_from_env`].
+    pub fn endpoint(mut self, endpoint: Endpoint) -> Self {
+        self.endpoint = endpoint;
+        self
+    }
+
+    /// Who asks. Default: Google's application-default credentials. Never sent to an emulator.
+    pub fn credentials(mut self, credentials: Credentials) -> Self {
+        self.credentials = credentials;
+        self
+    }
+
+    /// The name that tells this source apart from others of the same host. Default: the
+    /// subscription's full name.
+    ///
+    /// It is saved with the state, and a state of another instance is refused: states that were
+    /// swapped show up at once. All readers of one job that exchange their states have the same
+    /// name.
+    pub fn instance(mut self, name: impl Into<String>) -> Self {
+        self.instance = Some(name.into());
+        self
+    }
+
+    /// The states to go on from: of the newest epoch that was ever durable, and of all readers of
+    /// the job. Default: none, a first start.
+    ///
+    /// Takes `Some(restored)`, `None`, or any other collection. What the states name is committed:
+    /// it is acknowledged when it comes again, and not handed out.
+    pub fn restore(mut self, restored: impl IntoIterator<Item = Restored<SourceState>>) -> Self {
+        self.restored.extend(restored);
+        self
+    }
+
+    /// The number of pull streams. Default: 1; at most 50.
+    ///
+    /// One stream carries about 10 MB/s from the service; more of them receive more, at the price
+    /// of more connections. All of them share the limits of this source.
+    pub fn streams(mut self, streams: usize) -> Self {
+        self.settings.streams = streams;
+        self
+    }
+
+    /// The most deliveries that are leased and not settled, over all streams. Default: 100,000.
+    ///
+    /// Throughput is at most this many per checkpoint interval. A delivery that was handed out
+    /// costs only its ids, less than 250 bytes; the default is 25 MB at most.
+    pub fn outstanding(mut self, messages: usize) -> Self {
+        self.settings.outstanding = messages;
+        self
+    }
+
+    /// The limit that the service is told until the first commit. Default: 1,000.
+    ///
+    /// A host that crashes before its first commit then burns delivery attempts of so many
+    /// messages, not of all that are allowed outstanding. Afterwards the limit grows with need, up
+    /// to [`outstanding`](Self::outstanding).
+    pub fn first_outstanding(mut self, messages: usize) -> Self {
+        self.settings.first_outstanding = messages;
+        self
+    }
+
+    /// The most that is received and not handed out, in messages and bytes. Default: 10,000
+    /// messages, 64 MiB.
+    ///
+    /// One response of each stream may go beyond it. Within it no more is received than the host
+    /// takes in 5 s: what waits here is leased, and out of reach of other subscribers.
+    pub fn buffer(mut self, limits: Limits) -> Self {
+        self.settings.buffer = limits;
+        self
+    }
+
+    /// The longest lease that is asked for at once. Default: 60 s; 10 s to 600 s, whole seconds.
+    ///
+    /// Leases last three checkpoint intervals, at least 20 s and at most this. It is also how long
+    /// messages stay invisible to everyone after a crash. With intervals beyond 20 s a longer one
+    /// saves extensions. A subscription with exactly-once delivery gets 60 s at least.
+    pub fn max_extension(mut self, lease: Duration) -> Self {
+        self.settings.max_extension = lease;
+        self
+    }
+
+    /// The longest a delivery is held before it is given back although its epoch is not committed.
+    /// Default: 60 min.
+    ///
+    /// Its epoch keeps it, and the commit reports it as lapsed; a redelivery is handed out again.
+    /// Must be longer than the time between checkpoints, and not shorter than
+    /// [`max_extension`](Self::max_extension).
+    pub fn max_hold(mut self, hold: Duration) -> Self {
+        self.settings.max_hold = hold;
+        self
+    }
+
+    /// How long after the first message a checkpoint must have been taken. Default: 10 min; zero
+    /// waits for ever.
+    ///
+    /// A host that never calls `snapshot` would otherwise look like an idle subscription: nothing
+    /// is acknowledged, and once everything allowed is outstanding nothing comes any more. The
+    /// source ends with [`SourceError::Stalled`](crate::SourceError::Stalled). A host that settles
+    /// messages one by one is not watched.
+    pub fn stall_after(mut self, wait: Duration) -> Self {
+        self.settings.stall_after = wait;
+        self
+    }
+
+    /// The most ids of durable epochs that are kept to recognise their messages. Default:
+    /// 1,000,000, about 40 MB when full.
+    ///
+    /// Beyond it the oldest leave, are counted, and are handed out again if they come again.
+    pub fn seen_limit(mut self, ids: usize) -> Self {
+        self.settings.seen_limit = ids;
+        self
+    }
+
+    /// How long closing may take. Default: 5 s.
+    pub fn close_budget(mut self, budget: Duration) -> Self {
+        self.settings.close_budget = budget;
+        self
+    }
+
+    /// Builds the source and spawns its driver on the current runtime. Connects to nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError::NoRuntime`] outside a tokio runtime, and whatever is wrong with the settings
+    /// or the restored states, with the values named.
+    pub fn build(self) -> Result<PubsubSource, BuildError> {
+        let runtime = tokio::runtime::Handle::try_current().map_err(|_| BuildError::NoRuntime)?;
+        let (source, driver) = self.build_with_driver()?;
+        drop(runtime.spawn(driver));
+        Ok(source)
+    }
+
+    /// Builds the source, and leaves it to the caller to run its driver.
+    ///
+    /// # Errors
+    ///
+    /// Whatever is wrong with the settings or the restored states, with the values named.
+    pub fn build_with_driver(self) -> Result<(PubsubSource, Driver), BuildError> {
+        self.settings.check()?;
+        let instance: Arc<str> = self
+            .instance
+            .unwrap_or_else(|| self.subscription.as_str().to_owned())
+            .into();
+        let restoration = restoration(&self.subscription, &instance, self.restored)?;
+        let options = ConnectionOptions::default();
+        let channels = self.settings.streams.div_ceil(STREAMS_PER_CONNECTION);
+        let pulls = Connection::pull(
+            self.endpoint.clone(),
+            self.credentials.clone(),
+            self.settings.streams,
+            options.clone().channels(channels),
+        )?;
+        let calls = Connection::unary(self.endpoint, self.credentials, options)?;
+        let client_ids = (0..self.settings.streams)
+            .map(|_| uuid::Uuid::new_v4().to_string())
+            .collect();
+        let close_budget = self.settings.close_budget;
+        let machine = Machine::new(
+            driver::now(),
+            self.subscription.clone(),
+            instance,
+            self.settings,
+            restoration,
+        );
+        let shared = Shared::new(machine);
+        let driver = Driver::new(Parts {
+            shared: Arc::clone(&shared),
+            subscription: self.subscription.clone(),
+            pulls,
+            calls,
+            client_ids,
+        });
+        let source = PubsubSource::new(shared, self.subscription, close_budget);
+        Ok((source, driver))
+    }
+}
+
+/// What the states together say about this source's subscription.
+fn restoration(
+    subscription: &SubscriptionName,
+    instance: &str,
+    restored: Vec<Restored<SourceState>>,
+) -> Result<Restoration, StateError> {
+    let mut restoration = Restoration::default();
+    for Restored { epoch, state, .. } in restored {
+        if state.instance() != instance {
+            return Err(StateError::OtherInstance {
+                connector: SourceState::CONNECTOR,
+                found: state.instance().to_owned(),
+                expected: instance.to_owned(),
+            });
+        }
+        restoration.epoch = restoration.epoch.max(Some(epoch));
+        restoration.groups.extend(state.groups_of(subscription));
+    }
+    Ok(restoration)
+}

@@ -1,0 +1,122 @@
+//! The messages a handle has taken from the machine and hands out one by one.
+
+use std::{collections::VecDeque, time::Instant};
+
+use connector_core::Limits;
+
+use crate::{delivery::DeliveryId, machine::Machine, message::Message};
+
+/// What [`HandOut::pop`] finds.
+#[derive(Debug)]
+pub(crate) enum Pop {
+    /// A message, handed out hereby.
+    Message(Box<Message>),
+    /// What is left may have been revoked, or its lease may be over: [`HandOut::refresh`] first.
+    Stale,
+    /// Nothing is left: [`HandOut::fill`] first.
+    Empty,
+}
+
+/// At most one response's messages, taken in bulk so that the machine is locked once for all of
+/// them.
+///
+/// Knows exactly which were handed out, and tells the machine before anything that depends on it:
+/// a cut, a settlement, the next response. Pure, so that the simulation drives it too.
+#[derive(Debug, Default)]
+pub(crate) struct HandOut {
+    messages: VecDeque<Message>,
+    /// Handed out since the machine was last told.
+    handed: Vec<DeliveryId>,
+    left: Limits,
+    /// When the first lease of what is left ends.
+    fresh_until: Option<Instant>,
+    /// The machine's count of revocations as of the last look.
+    revoked: u64,
+}
+
+impl HandOut {
+    /// Hands the next message out.
+    pub(crate) fn pop(&mut self, now: Instant, revoked: u64) -> Pop {
+        if self.messages.is_empty() {
+            return Pop::Empty;
+        }
+        if revoked != self.revoked || self.fresh_until.is_none_or(|until| now >= until) {
+            return Pop::Stale;
+        }
+        let Some(message) = self.messages.pop_front() else {
+            return Pop::Empty;
+        };
+        self.handed.push(message.delivery);
+        self.left = plus(self.left, &message);
+        Pop::Message(Box::new(message))
+    }
+
+    /// Tells the machine what was handed out.
+    pub(crate) fn report(&mut self, machine: &mut Machine, now: Instant) {
+        if !self.handed.is_empty() {
+            machine.hand_out(now, &self.handed, std::mem::take(&mut self.left));
+            self.handed.clear();
+        }
+    }
+
+    /// Drops what was revoked or has lapsed.
+    pub(crate) fn refresh(&mut self, machine: &mut Machine, now: Instant) {
+        self.report(machine, now);
+        machine.lapse(now);
+        self.messages.retain(|message| {
+            let keep = machine.is_deliverable(message.delivery);
+            if !keep {
+                machine.withdraw(now, message.delivery, plus(Limits::default(), message));
+            }
+            keep
+        });
+        self.look(machine);
+    }
+
+    /// Takes the next response's messages, if there are any. Answers whether something can be
+    /// handed out.
+    pub(crate) fn fill(&mut self, machine: &mut Machine, now: Instant) -> bool {
+        self.report(machine, now);
+        if self.messages.is_empty()
+            && let Some(parcel) = machine.take(now)
+        {
+            self.messages = parcel.messages.into();
+            self.look(machine);
+        }
+        !self.messages.is_empty()
+    }
+
+    /// Gives everything back that was not handed out.
+    pub(crate) fn clear(&mut self, machine: &mut Machine, now: Instant) {
+        self.report(machine, now);
+        for message in std::mem::take(&mut self.messages) {
+            machine.withdraw(now, message.delivery, plus(Limits::default(), &message));
+        }
+    }
+
+    fn look(&mut self, machine: &Machine) {
+        self.revoked = machine.revoked();
+        let ends = self
+            .messages
+            .iter()
+            .map(|message| machine.fresh_until(message.delivery));
+        // A lease that is not known is over.
+        self.fresh_until = ends.min().flatten();
+    }
+
+    /// The deliveries that were taken and not handed out.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = DeliveryId> + '_ {
+        self.messages.iter().map(|message| message.delivery)
+    }
+
+    /// The deliveries that were handed out and that the machine was not told of.
+    #[cfg(test)]
+    pub(crate) fn unreported(&self) -> &[DeliveryId] {
+        &self.handed
+    }
+}
+
+fn plus(limits: Limits, message: &Message) -> Limits {
+    Limits::new(limits.items + 1, limits.bytes + message.size())
+}

@@ -1,0 +1,385 @@
+//! Every decision of the source, without a clock, a random number or a network.
+//!
+//! The machine owns the deliveries: which are buffered, handed out, sealed, being acknowledged or
+//! given back, until when they are leased, and what is sent about them. Its methods are of four
+//! kinds: `handle_*` for what happened, plain verbs for what the host asks, `poll_effect` and
+//! `poll_timeout` for what to do next, nouns for what is so. Time goes in as `now`, chance as
+//! `random`, a number in `0.0..1.0`.
+
+mod ack_ids;
+mod acks;
+mod answers;
+mod arrivals;
+mod batch;
+mod buffer;
+mod cadence;
+mod calls;
+mod closing;
+mod cutting;
+mod deliveries;
+mod effect;
+mod host;
+#[cfg(test)]
+mod invariants;
+mod key;
+mod leases;
+mod need;
+mod request;
+mod seen;
+mod streams;
+mod upkeep;
+
+pub(crate) use ack_ids::AckIds;
+pub(crate) use answers::{Answer, IdVerdict};
+pub(crate) use arrivals::Pulled;
+pub(crate) use buffer::Parcel;
+pub(crate) use calls::CallId;
+pub(crate) use effect::{CallMethod, Effect, Notice, SettleId, StreamId};
+pub(crate) use key::MessageKey;
+pub(crate) use seen::SeenView;
+pub(crate) use streams::StreamEnd;
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use connector_core::{Cause, Epoch, ledger::CommitId, ledger::Ledger};
+use gcp_wire::SubscriptionName;
+
+use crate::{delivery::DeliveryId, error::SourceError, settings::Settings, stats::Stats};
+use acks::Acks;
+use buffer::Buffer;
+use cadence::Cadence;
+use calls::Calls;
+use deliveries::Deliveries;
+use leases::Leases;
+use need::Need;
+use seen::Seen;
+use streams::Streams;
+
+/// How long an id stays in the seen window beyond one lease cap, in open-stream time. The service
+/// has redelivered within seconds of a lease's end; ten minutes also cover a subscription that
+/// another subscriber held until its own lease ended.
+const SEEN_BEYOND_LEASE: Duration = Duration::from_secs(600);
+
+/// Whether the source runs.
+#[derive(Debug, Clone)]
+enum Phase {
+    Running,
+    /// Finishes what was committed and gives the rest back, until the deadline.
+    Closing {
+        cause: Cause,
+        deadline: Instant,
+    },
+    Closed {
+        cause: Cause,
+    },
+}
+
+/// What a restored source knows.
+#[derive(Debug, Default)]
+pub(crate) struct Restoration {
+    /// The newest epoch of the states.
+    pub(crate) epoch: Option<Epoch>,
+    pub(crate) groups: Vec<RestoredGroup>,
+}
+
+/// Ids of a state that share a guard and a lifetime.
+#[derive(Debug)]
+pub(crate) struct RestoredGroup {
+    pub(crate) ids: Vec<MessageKey>,
+    /// Nanoseconds since the Unix epoch: what is published later is another message.
+    pub(crate) published_by: i64,
+    /// What is left of the group's lifetime; `None` for a full one.
+    pub(crate) remaining: Option<Duration>,
+}
+
+/// The source.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    subscription: SubscriptionName,
+    instance: Arc<str>,
+    settings: Settings,
+    phase: Phase,
+    /// The terminal error, until the reader has had it.
+    error: Option<SourceError>,
+    deliveries: Deliveries,
+    leases: Leases,
+    /// The length of new leases.
+    lease: Duration,
+    acks: Acks,
+    releases: BTreeMap<u32, VecDeque<DeliveryId>>,
+    calls: Calls,
+    streams: Streams,
+    seen: Seen,
+    buffer: Buffer,
+    need: Need,
+    cadence: Cadence,
+    exactly_once: bool,
+    effects: VecDeque<Effect>,
+    /// Waiting settlements, by the delivery that the host named.
+    settles: BTreeMap<DeliveryId, SettleId>,
+    next_settle: u64,
+    /// Commits without a result, with the time of the call.
+    commits: BTreeMap<CommitId, Instant>,
+    /// Changes whenever something that the handle may have taken must not come out any more.
+    revoked: u64,
+    /// The newest publish time received, or restored.
+    newest_published: i64,
+    /// Since when nothing is read from the streams.
+    unread_since: Option<Instant>,
+    first_message: Option<Instant>,
+    last_checkpoint: Option<Instant>,
+    /// Whether the host settles deliveries by itself.
+    settles_itself: bool,
+    /// Responses in a row that could not be read.
+    undecodable: u32,
+    late_told: bool,
+    /// Batches below were checked against `max_hold`.
+    hold_cursor: u64,
+    restored_ids: usize,
+    stats: Stats,
+}
+
+impl Machine {
+    pub(crate) fn new(
+        now: Instant,
+        subscription: SubscriptionName,
+        instance: Arc<str>,
+        settings: Settings,
+        restoration: Restoration,
+    ) -> Self {
+        let cadence = Cadence::new(settings.max_extension);
+        let lease = cadence.lease();
+        let ledger = match restoration.epoch {
+            Some(epoch) => Ledger::restore(epoch, Vec::new()).0,
+            None => Ledger::new(),
+        };
+        let mut machine = Self {
+            deliveries: Deliveries::new(ledger),
+            leases: Leases::default(),
+            lease,
+            acks: Acks::default(),
+            releases: BTreeMap::new(),
+            calls: Calls::default(),
+            streams: Streams::new(now, settings.streams, settings.outstanding),
+            seen: Seen::new(settings.seen_limit),
+            buffer: Buffer::new(settings.buffer),
+            need: Need::new(settings.first_outstanding, settings.outstanding),
+            cadence,
+            phase: Phase::Running,
+            error: None,
+            exactly_once: false,
+            effects: VecDeque::new(),
+            settles: BTreeMap::new(),
+            next_settle: 0,
+            commits: BTreeMap::new(),
+            revoked: 0,
+            newest_published: i64::MIN,
+            unread_since: None,
+            first_message: None,
+            last_checkpoint: None,
+            settles_itself: false,
+            undecodable: 0,
+            late_told: false,
+            hold_cursor: 0,
+            restored_ids: 0,
+            stats: Stats::default(),
+            subscription,
+            instance,
+            settings,
+        };
+        machine.restore(now, restoration.groups);
+        machine
+    }
+
+    fn restore(&mut self, now: Instant, groups: Vec<RestoredGroup>) {
+        let lifetime = self.seen_lifetime();
+        for group in groups {
+            self.newest_published = self.newest_published.max(group.published_by);
+            let remaining = group.remaining.map_or(lifetime, |left| left.min(lifetime));
+            self.seen
+                .admit(now, group.ids, group.published_by, remaining);
+        }
+        self.restored_ids = self.seen.len();
+        // The restored ledger answers for the commit of an empty epoch, which nobody called.
+        while self.deliveries.poll_committed().is_some() {}
+        self.note_overflow();
+    }
+
+    fn seen_lifetime(&self) -> Duration {
+        self.settings.max_extension + SEEN_BEYOND_LEASE
+    }
+
+    /// The host is ready to receive: opens the streams. Answers whether they were closed.
+    pub(crate) fn start(&mut self, now: Instant) -> bool {
+        let first = self.streams.start();
+        if first {
+            self.handle_timeout(now);
+        }
+        first
+    }
+
+    /// Whether [`start`](Self::start) was called.
+    pub(crate) fn is_started(&self) -> bool {
+        self.streams.is_started()
+    }
+
+    /// Whether there is something to do that no timer announces.
+    pub(crate) fn has_work(&self) -> bool {
+        !self.effects.is_empty()
+            || self.streams.has_effect()
+            || !self.acks.is_empty()
+            || !self.releases.is_empty()
+    }
+
+    /// The ids that restored states named, and that are committed by the restore.
+    pub(crate) fn restored_ids(&self) -> usize {
+        self.restored_ids
+    }
+
+    /// The next thing to do at `now`.
+    pub(crate) fn poll_effect(&mut self, now: Instant) -> Option<Effect> {
+        self.poll_committed(now);
+        if let Some(effect) = self.effects.pop_front() {
+            return Some(effect);
+        }
+        if let Some(effect) = self.streams.poll_effect() {
+            if let Effect::Open { .. } = effect {
+                self.stats.streams_opened += 1;
+            }
+            return Some(effect);
+        }
+        if let Phase::Closed { .. } = self.phase {
+            return None;
+        }
+        let effect = self.cut(now);
+        // Cutting may give verdicts: to what is gone already.
+        if effect.is_none() {
+            self.poll_committed(now);
+            return self.effects.pop_front();
+        }
+        effect
+    }
+
+    fn poll_committed(&mut self, now: Instant) {
+        while let Some((commit, committed)) = self.deliveries.poll_committed() {
+            if let Some(since) = self.commits.remove(&commit) {
+                let took = now.saturating_duration_since(since);
+                self.need.handle_committed(took);
+                self.stats.commit_seconds = Stats::seconds(took);
+            }
+            self.stats.commits += 1;
+            self.effects
+                .push_back(Effect::Committed { commit, committed });
+        }
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is to be called, if nothing happens before.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        if let Phase::Closed { .. } = self.phase {
+            return None;
+        }
+        [
+            self.leases.next_timeout(),
+            self.calls.next_timeout(),
+            self.streams.next_timeout(self.need.told()),
+            self.seen.next_timeout(),
+            self.next_upkeep(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// Whether responses may be read from the streams.
+    pub(crate) fn reads(&self) -> bool {
+        match self.phase {
+            Phase::Running => {
+                self.buffer.wants_more() && self.deliveries.leased() < self.settings.outstanding
+            }
+            // What half-closed streams still deliver is given back at once.
+            Phase::Closing { .. } => true,
+            Phase::Closed { .. } => false,
+        }
+    }
+
+    /// Whether there is something for the reader: messages, an error or the end.
+    pub(crate) fn has_news(&self) -> bool {
+        match self.phase {
+            Phase::Running => self.buffer.has_ready(),
+            Phase::Closing { .. } | Phase::Closed { .. } => true,
+        }
+    }
+
+    /// Whether everything is done that a closing source does.
+    pub(crate) fn is_closed(&self) -> bool {
+        matches!(self.phase, Phase::Closed { .. })
+    }
+
+    /// Why every call is refused, once the source has ended or is ending.
+    pub(crate) fn closed(&self) -> Option<&Cause> {
+        match &self.phase {
+            Phase::Running => None,
+            Phase::Closing { cause, .. } | Phase::Closed { cause } => Some(cause),
+        }
+    }
+
+    /// The terminal error, once.
+    pub(crate) fn take_error(&mut self) -> Option<SourceError> {
+        self.error.take()
+    }
+
+    /// Changes whenever something that the handle may have taken must not come out any more.
+    pub(crate) fn revoked(&self) -> u64 {
+        self.revoked
+    }
+
+    /// What the source has done and holds.
+    pub(crate) fn stats(&self, now: Instant) -> Stats {
+        let held = self.buffer.held();
+        let oldest = self.deliveries.oldest_from(0);
+        let oldest = oldest.map_or(Duration::ZERO, |(_, received)| {
+            now.saturating_duration_since(received)
+        });
+        Stats {
+            open_streams: self.streams.open_count(),
+            buffered: held.items,
+            buffered_bytes: held.bytes,
+            leased: self.deliveries.leased(),
+            seen: self.seen.len(),
+            seen_overflowed: self.seen.overflowed(),
+            pending_commits: self.commits.len(),
+            told_limit: self.need.told(),
+            lease_seconds: self.lease.as_secs(),
+            oldest_held_seconds: Stats::seconds(oldest),
+            ..self.stats
+        }
+    }
+
+    fn tell(&mut self, notice: Notice) {
+        // Bounded by what happens between two turns of the driver: it drains after each.
+        self.effects.push_back(Effect::Tell(notice));
+    }
+
+    fn note_overflow(&mut self) {
+        let ids = self.seen.overflowed() - self.stats.seen_overflowed;
+        if ids > 0 {
+            self.stats.seen_overflowed += ids;
+            let limit = self.settings.seen_limit;
+            self.tell(Notice::SeenOverflowed { ids, limit });
+        }
+    }
+
+    /// Forgets the leases of batches that are gone.
+    fn tidy(&mut self) {
+        for batch in self.deliveries.take_emptied() {
+            self.leases.forget(batch);
+            // No confirmation comes for it any more; what it still has in the buffer was delivered
+            // again, and is leased as that delivery.
+            self.buffer.confirm(batch);
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! What comes from the pull streams.
+
+use std::time::Instant;
+
+use gcp_wire::RpcError;
+
+use super::{
+    AckIds, Machine, MessageKey, Notice, Phase, StreamEnd, StreamId, batch::Stage,
+    deliveries::Arrival,
+};
+use crate::{delivery::DeliveryId, error::SourceError, message::Message};
+
+/// A pause of this part of the lease between the server's sending and our reading, and the lease
+/// is extended before the messages age further.
+const PAUSE: u32 = 8;
+
+/// How often a response that cannot be read is tried before the source ends.
+const DECODE_TRIES: u32 = 5;
+
+/// One response, taken apart by the stream's task.
+#[derive(Debug)]
+pub(crate) struct Pulled {
+    /// In the order of the response.
+    pub(crate) messages: Vec<Message>,
+    /// The key of each message.
+    pub(crate) keys: Vec<MessageKey>,
+    /// The ack id of each message.
+    pub(crate) ack_ids: AckIds,
+    /// The last instant at which nothing was left to read: the server sent this no earlier, give
+    /// or take its way here.
+    pub(crate) leased_since: Instant,
+    /// What the response says about the subscription, when it says something.
+    pub(crate) exactly_once: Option<bool>,
+}
+
+impl Machine {
+    /// The server began to answer a stream.
+    pub(crate) fn handle_opened(&mut self, now: Instant, stream: StreamId) {
+        self.streams.handle_opened(now, stream);
+        self.note_open(now);
+    }
+
+    /// A response came.
+    pub(crate) fn handle_response(
+        &mut self,
+        now: Instant,
+        random: f64,
+        stream: StreamId,
+        pulled: Pulled,
+    ) {
+        self.streams
+            .handle_response(now, stream, pulled.messages.len());
+        self.note_open(now);
+        if let Some(exactly_once) = pulled.exactly_once {
+            self.follow_exactly_once(now, exactly_once);
+        }
+        // What a dropped stream still had is leased to nobody we know of, and comes again.
+        let Some(lease) = self.streams.lease(now, stream) else {
+            return;
+        };
+        if let Phase::Closed { .. } = self.phase {
+            return;
+        }
+        if pulled.messages.is_empty() {
+            return;
+        }
+        self.undecodable = 0;
+        self.stats.received += pulled.messages.len() as u64;
+        let Pulled {
+            mut messages,
+            keys,
+            ack_ids,
+            leased_since,
+            exactly_once: _,
+        } = pulled;
+        let batch = self.deliveries.open(now, keys, ack_ids);
+        self.leases.start(batch, leased_since, lease, random);
+        let mut index = 0u16;
+        let mut recognised = 0;
+        messages.retain_mut(|message| {
+            let id = DeliveryId::new(batch, index);
+            index = index.wrapping_add(1);
+            message.delivery = id;
+            let published = message.published.unwrap_or(i64::MIN);
+            self.newest_published = self.newest_published.max(published);
+            self.stats.received_bytes += message.size() as u64;
+            match self.deliveries.arrive(id) {
+                Arrival::New => {
+                    let seen = self
+                        .deliveries
+                        .key(id)
+                        .is_some_and(|key| self.seen.suppresses(key, published));
+                    if seen {
+                        self.deliveries.start_re_ack(id);
+                        self.acks.push(id);
+                        recognised += 1;
+                    }
+                    !seen
+                }
+                Arrival::Renewed(stage) => {
+                    self.stats.redelivered += 1;
+                    match stage {
+                        // The acknowledgement under way is for an ack id that is worth nothing.
+                        Stage::Acking | Stage::HostAcking | Stage::ReAcking => self.acks.push(id),
+                        Stage::Buffered | Stage::Out | Stage::Releasing | Stage::Gone => {}
+                    }
+                    false
+                }
+            }
+        });
+        if recognised > 0 {
+            if self.stats.recognised == 0 {
+                self.tell(Notice::Recognised { ids: recognised });
+            }
+            self.stats.recognised += recognised as u64;
+        }
+        self.admit(now, batch, messages, leased_since, lease);
+        self.need.handle_held(self.deliveries.leased());
+        self.tidy();
+        self.watch_reading(now);
+    }
+
+    /// Puts new messages where the reader finds them.
+    fn admit(
+        &mut self,
+        now: Instant,
+        batch: u64,
+        messages: Vec<Message>,
+        leased_since: Instant,
+        lease: std::time::Duration,
+    ) {
+        if let Phase::Closing { .. } = self.phase {
+            for message in messages {
+                self.give_back(message.delivery, 0);
+            }
+            return;
+        }
+        if !messages.is_empty() {
+            self.first_message.get_or_insert(now);
+        }
+        let paused = now.saturating_duration_since(leased_since) > lease / PAUSE;
+        // With exactly-once delivery only a confirmed extension says that the lease is ours.
+        let withheld = self.exactly_once && !messages.is_empty();
+        if paused || withheld {
+            self.leases.hurry(batch, now);
+        }
+        self.buffer.push(batch, messages, withheld);
+    }
+
+    /// A stream ended.
+    pub(crate) fn handle_stream_ended(
+        &mut self,
+        now: Instant,
+        random: f64,
+        stream: StreamId,
+        end: StreamEnd,
+    ) {
+        self.streams.handle_end(now, random, stream, end);
+        let target = self.buffer.rate().unwrap_or_default() * 5.0;
+        self.need.shrink(self.cadence.interval(), target);
+        self.note_open(now);
+        self.advance_closing(now);
+    }
+
+    /// A stream ended since a response could not be read. The same response comes again on the
+    /// next stream, so this is tried a few times only.
+    pub(crate) fn handle_undecodable(
+        &mut self,
+        now: Instant,
+        random: f64,
+        stream: StreamId,
+        cause: RpcError,
+    ) {
+        self.undecodable += 1;
+        if self.undecodable >= DECODE_TRIES {
+            let error = SourceError::Undecodable {
+                subscription: self.subscription.clone(),
+                tries: self.undecodable,
+                cause,
+            };
+            self.fail(now, error);
+        }
+        self.handle_stream_ended(now, random, stream, StreamEnd::Again);
+    }
+
+    fn follow_exactly_once(&mut self, now: Instant, on: bool) {
+        if self.exactly_once != on {
+            self.exactly_once = on;
+            self.cadence.handle_exactly_once(on);
+            self.adapt_lease(now);
+        }
+    }
+
+    /// Open-stream time is what the seen window lives on.
+    pub(super) fn note_open(&mut self, now: Instant) {
+        self.seen.handle_open(now, self.streams.open_count() > 0);
+    }
+}

@@ -1,0 +1,156 @@
+//! The deliveries that came in one response.
+
+use std::time::Instant;
+
+use connector_core::ledger::Place;
+
+use super::{ack_ids::AckIds, key::MessageKey};
+
+/// Where a delivery is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Received and not handed out. Its key is in the batch.
+    Buffered,
+    /// Handed out and part of an epoch. Its key is in the ledger.
+    Out,
+    /// Part of a committed epoch, being acknowledged. Its key is in the ledger.
+    Acking,
+    /// Being acknowledged because the host settled it. Its key is in the batch.
+    HostAcking,
+    /// Being acknowledged because an earlier delivery of the message is part of a durable epoch.
+    /// Its key is in the batch.
+    ReAcking,
+    /// Being given back. A redelivery is a new message, so its key is kept nowhere.
+    Releasing,
+    /// Has a verdict, or its place was taken over by a redelivery.
+    Gone,
+}
+
+/// What has happened to a delivery, apart from where it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Marks(u8);
+
+impl Marks {
+    /// The lease ended before anything was confirmed.
+    pub(super) const LAPSED: Self = Self(1);
+    /// A redelivery took over from the first delivery.
+    pub(super) const RENEWED: Self = Self(2);
+    /// The acknowledgement had to be sent more than once.
+    pub(super) const RETRIED: Self = Self(4);
+
+    pub(super) const fn has(self, mark: Self) -> bool {
+        self.0 & mark.0 != 0
+    }
+
+    pub(super) const fn and(self, mark: Self) -> Self {
+        Self(self.0 | mark.0)
+    }
+}
+
+/// The deliveries of one response: side by side, so that holding one costs its ack id and a few
+/// bytes.
+#[derive(Debug)]
+pub(super) struct Batch {
+    ack_ids: AckIds,
+    stages: Vec<Stage>,
+    marks: Vec<Marks>,
+    /// Filled as deliveries are handed out; what lies beyond, or belongs to a delivery that is not
+    /// out, is a stand-in.
+    places: Vec<Place>,
+    /// Empty once no delivery keeps its key here.
+    keys: Vec<MessageKey>,
+    keys_left: usize,
+    live: usize,
+    received: Instant,
+}
+
+impl Batch {
+    /// A batch whose deliveries are all buffered.
+    pub(super) fn new(received: Instant, keys: Vec<MessageKey>, ack_ids: AckIds) -> Self {
+        debug_assert_eq!(keys.len(), ack_ids.len());
+        let count = keys.len();
+        Self {
+            ack_ids,
+            stages: vec![Stage::Buffered; count],
+            marks: vec![Marks::default(); count],
+            places: Vec::new(),
+            keys,
+            keys_left: count,
+            live: count,
+            received,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.stages.len()
+    }
+
+    pub(super) fn live(&self) -> usize {
+        self.live
+    }
+
+    pub(super) fn received(&self) -> Instant {
+        self.received
+    }
+
+    pub(super) fn ack_id(&self, index: usize) -> &[u8] {
+        self.ack_ids.get(index)
+    }
+
+    pub(super) fn stage(&self, index: usize) -> Stage {
+        self.stages.get(index).copied().unwrap_or(Stage::Gone)
+    }
+
+    pub(super) fn set_stage(&mut self, index: usize, stage: Stage) {
+        debug_assert_ne!(self.stages[index], Stage::Gone, "gone is for ever");
+        if stage == Stage::Gone {
+            self.live -= 1;
+        }
+        self.stages[index] = stage;
+    }
+
+    pub(super) fn marks(&self, index: usize) -> Marks {
+        self.marks[index]
+    }
+
+    pub(super) fn mark(&mut self, index: usize, mark: Marks) {
+        self.marks[index] = self.marks[index].and(mark);
+    }
+
+    /// The place of a delivery that is out or being acknowledged.
+    pub(super) fn place(&self, index: usize) -> Place {
+        self.places[index]
+    }
+
+    pub(super) fn set_place(&mut self, index: usize, place: Place) {
+        if self.places.is_empty() {
+            self.places.reserve_exact(self.stages.len());
+        }
+        if self.places.len() <= index {
+            self.places.resize(index + 1, place);
+        }
+        self.places[index] = place;
+    }
+
+    pub(super) fn key(&self, index: usize) -> Option<&MessageKey> {
+        self.keys.get(index)
+    }
+
+    /// Moves a key out, and gives the memory of all of them back after the last.
+    pub(super) fn take_key(&mut self, index: usize) -> MessageKey {
+        let key = std::mem::replace(&mut self.keys[index], MessageKey::vacant());
+        self.keys_left -= 1;
+        if self.keys_left == 0 {
+            self.keys = Vec::new();
+        }
+        key
+    }
+
+    pub(super) fn put_key(&mut self, index: usize, key: MessageKey) {
+        if self.keys.is_empty() {
+            self.keys.resize(self.stages.len(), MessageKey::vacant());
+        }
+        self.keys[index] = key;
+        self.keys_left += 1;
+    }
+}

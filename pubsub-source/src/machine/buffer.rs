@@ -1,0 +1,247 @@
+//! Messages that were received and not handed out.
+
+use std::{
+    collections::VecDeque,
+    time::{Duration, Instant},
+};
+
+use connector_core::Limits;
+
+use crate::message::Message;
+
+/// What is buffered is at most what the host takes in this time: more would only age here while
+/// other subscribers are idle.
+const TARGET: Duration = Duration::from_secs(5);
+
+/// The hand-out rate is measured over windows of at least this length.
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// The target never goes below this many messages: one full response of the service.
+const LEAST_TARGET: usize = 1000;
+
+/// The messages of one batch.
+#[derive(Debug)]
+pub(crate) struct Parcel {
+    /// The batch their deliveries belong to.
+    pub(crate) batch: u64,
+    /// In the order in which they are to be handed out.
+    pub(crate) messages: Vec<Message>,
+    /// Whether they wait for the confirmation of their lease.
+    withheld: bool,
+    bytes: usize,
+}
+
+/// The hand-over queue, with its bound in messages and bytes.
+///
+/// What the handle has taken still counts until it says what became of it.
+#[derive(Debug)]
+pub(super) struct Buffer {
+    parcels: VecDeque<Parcel>,
+    bound: Limits,
+    held: Limits,
+    rate: Option<f64>,
+    window: Option<(Instant, usize)>,
+    ran_dry: bool,
+}
+
+impl Buffer {
+    pub(super) fn new(bound: Limits) -> Self {
+        Self {
+            parcels: VecDeque::new(),
+            bound,
+            held: Limits::default(),
+            rate: None,
+            window: None,
+            ran_dry: false,
+        }
+    }
+
+    /// Takes the messages of a batch in.
+    pub(super) fn push(&mut self, batch: u64, messages: Vec<Message>, withheld: bool) {
+        if messages.is_empty() {
+            return;
+        }
+        let bytes = messages.iter().map(Message::size).sum();
+        self.held.items += messages.len();
+        self.held.bytes += bytes;
+        self.parcels.push_back(Parcel {
+            batch,
+            messages,
+            withheld,
+            bytes,
+        });
+    }
+
+    /// The next messages to hand out.
+    pub(super) fn take(&mut self) -> Option<Parcel> {
+        // In order: what waits for its confirmation holds up what came after it.
+        if self.parcels.front()?.withheld {
+            return None;
+        }
+        self.parcels.pop_front()
+    }
+
+    pub(super) fn has_ready(&self) -> bool {
+        self.parcels.front().is_some_and(|parcel| !parcel.withheld)
+    }
+
+    /// The lease of a batch was confirmed: its messages may be handed out.
+    pub(super) fn confirm(&mut self, batch: u64) {
+        for parcel in &mut self.parcels {
+            if parcel.batch == batch {
+                parcel.withheld = false;
+            }
+        }
+    }
+
+    /// Drops the messages that `keep` does not want to keep.
+    pub(super) fn retain(&mut self, mut keep: impl FnMut(&Message) -> bool) {
+        let held = &mut self.held;
+        for parcel in &mut self.parcels {
+            let bytes = &mut parcel.bytes;
+            parcel.messages.retain(|message| {
+                let kept = keep(message);
+                if !kept {
+                    held.items -= 1;
+                    held.bytes -= message.size();
+                    *bytes -= message.size();
+                }
+                kept
+            });
+        }
+        self.parcels.retain(|parcel| !parcel.messages.is_empty());
+    }
+
+    /// Messages that the handle had taken were handed out, or dropped there.
+    pub(super) fn handle_left(&mut self, now: Instant, left: Limits, handed_out: usize) {
+        debug_assert!(left.items <= self.held.items && left.bytes <= self.held.bytes);
+        self.held.items = self.held.items.saturating_sub(left.items);
+        self.held.bytes = self.held.bytes.saturating_sub(left.bytes);
+        self.measure(now, handed_out);
+    }
+
+    /// Whether one more response may be read.
+    pub(super) fn wants_more(&self) -> bool {
+        let target = self.rate.map_or(usize::MAX, |rate| {
+            // A rate beyond what fits a usize is no rate; the cast saturates.
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a product of two non-negative numbers; `as` saturates"
+            )]
+            let target = (rate * TARGET.as_secs_f64()) as usize;
+            target.max(LEAST_TARGET)
+        });
+        self.bound.admits(self.held) && self.held.items < target
+    }
+
+    /// What the target amounts to.
+    pub(super) fn rate(&self) -> Option<f64> {
+        self.rate
+    }
+
+    pub(super) fn held(&self) -> Limits {
+        self.held
+    }
+
+    /// A window that the buffer outlasted measures the host; one in which it ran dry measures the
+    /// subscription, and only shows that the host is at least that fast.
+    fn measure(&mut self, now: Instant, handed_out: usize) {
+        let Some((since, before)) = self.window else {
+            self.window = Some((now, 0));
+            self.ran_dry = self.held.items == 0;
+            return;
+        };
+        let count = before + handed_out;
+        self.ran_dry |= self.held.items == 0;
+        let elapsed = now.saturating_duration_since(since);
+        if elapsed < WINDOW {
+            self.window = Some((since, count));
+            return;
+        }
+        // Exact up to 2^53 messages in a window.
+        #[expect(clippy::cast_precision_loss, reason = "a rate")]
+        let seen = count as f64 / elapsed.as_secs_f64();
+        self.rate = match (self.rate, self.ran_dry) {
+            (Some(rate), true) => Some(rate.max(seen)),
+            (None, true) => None,
+            (Some(rate), false) => Some((rate + seen) / 2.0),
+            (None, false) => Some(seen),
+        };
+        self.window = Some((now, 0));
+        self.ran_dry = self.held.items == 0;
+    }
+
+    /// Every message in the queue.
+    #[cfg(test)]
+    pub(super) fn messages(&self) -> impl Iterator<Item = &Message> + '_ {
+        self.parcels.iter().flat_map(|parcel| &parcel.messages)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn messages(count: usize) -> Vec<Message> {
+        (0..count)
+            .map(|number| Message::fake(number as u64, 10))
+            .collect()
+    }
+
+    #[test]
+    fn the_bound_holds_in_messages_and_in_bytes() {
+        let mut buffer = Buffer::new(Limits::new(3, 1_000_000));
+        buffer.push(0, messages(2), false);
+        assert!(buffer.wants_more());
+        buffer.push(1, messages(2), false);
+        assert!(!buffer.wants_more());
+
+        let mut buffer = Buffer::new(Limits::new(1000, 100));
+        buffer.push(0, messages(1), false);
+        assert!(buffer.wants_more());
+        buffer.push(1, messages(1), false);
+        assert!(!buffer.wants_more());
+    }
+
+    #[test]
+    fn no_more_is_buffered_than_the_host_takes_in_five_seconds() {
+        let start = Instant::now();
+        let mut buffer = Buffer::new(Limits::new(100_000, usize::MAX));
+        buffer.push(0, messages(3000), false);
+        assert!(buffer.wants_more(), "no rate is known yet");
+        for second in 0..4u32 {
+            let left = Limits::new(300, 300 * Message::fake(0, 10).size());
+            buffer.handle_left(start + SECOND * second, left, 300);
+        }
+        assert!(buffer.held().items > 5 * 300);
+        assert!(!buffer.wants_more());
+    }
+
+    #[test]
+    fn a_buffer_that_runs_dry_says_nothing_against_the_host() {
+        let start = Instant::now();
+        let mut buffer = Buffer::new(Limits::new(100_000, usize::MAX));
+        for second in 0..5u32 {
+            buffer.push(u64::from(second), messages(1), false);
+            let parcel = buffer.take().unwrap();
+            buffer.handle_left(start + SECOND * second, Limits::new(1, parcel.bytes), 1);
+        }
+        assert_eq!(buffer.rate(), None);
+        buffer.push(9, messages(50_000), false);
+        assert!(buffer.wants_more());
+    }
+
+    #[test]
+    fn what_waits_for_its_confirmation_holds_up_what_came_after() {
+        let mut buffer = Buffer::new(Limits::new(100, usize::MAX));
+        buffer.push(0, messages(1), true);
+        buffer.push(1, messages(1), false);
+        assert!(buffer.take().is_none());
+        buffer.confirm(0);
+        assert_eq!(buffer.take().unwrap().batch, 0);
+        assert_eq!(buffer.take().unwrap().batch, 1);
+    }
+}

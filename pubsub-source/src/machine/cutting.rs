@@ -1,0 +1,228 @@
+//! Requests, cut from what is due.
+
+use std::time::Instant;
+
+use connector_core::ledger::{Outcome, Place};
+
+use super::{
+    CallMethod, Effect, Machine, MessageKey, acks,
+    batch::{Marks, Stage},
+    calls::{Call, Errand},
+    request::RequestBody,
+};
+use crate::delivery::DeliveryId;
+
+impl Machine {
+    /// The next request to send: what failed first, then acknowledgements, releases, extensions.
+    pub(super) fn cut(&mut self, now: Instant) -> Option<Effect> {
+        while let Some(call) = self.calls.poll_retry(now) {
+            if let Some(effect) = self.send_again(now, call) {
+                return Some(effect);
+            }
+        }
+        self.cut_acks(now)
+            .or_else(|| self.cut_releases(now))
+            .or_else(|| self.cut_extensions(now))
+    }
+
+    fn cut_acks(&mut self, now: Instant) -> Option<Effect> {
+        if !self.calls.has_room(Errand::Acknowledge) || self.acks.is_empty() {
+            return None;
+        }
+        let mut body = RequestBody::acknowledge(self.subscription.as_str());
+        let mut ids = Vec::new();
+        let mut late = Vec::new();
+        while let Some(next) = self.acks.pop() {
+            let id = match next {
+                acks::Next::Delivery(id) => is_acking(self.deliveries.stage(id)).then_some(id),
+                acks::Next::Released(place, key) => self.start_ack(place, key, &mut late),
+            };
+            let Some(id) = id else { continue };
+            let Some(ack_id) = self.deliveries.ack_id(id) else {
+                continue;
+            };
+            if !body.push(ack_id) {
+                self.acks.unpop(id);
+                break;
+            }
+            ids.push(id);
+        }
+        self.remember_lapsed(now, late);
+        self.send(now, Errand::Acknowledge, ids, body)
+    }
+
+    /// The delivery that stands for an item of a committed epoch. An item without one has had its
+    /// lease given up: it comes again, and is recognised then.
+    fn start_ack(
+        &mut self,
+        place: Place,
+        key: MessageKey,
+        late: &mut Vec<MessageKey>,
+    ) -> Option<DeliveryId> {
+        if let Some(id) = self.deliveries.find(&key)
+            && self.deliveries.start_ack(id, place)
+        {
+            return Some(id);
+        }
+        self.deliveries.settle_place(place, Outcome::Lapsed);
+        self.stats.lapsed += 1;
+        late.push(key);
+        None
+    }
+
+    fn cut_releases(&mut self, now: Instant) -> Option<Effect> {
+        while let Some((&seconds, _)) = self.releases.first_key_value() {
+            let errand = Errand::Release(seconds);
+            if !self.calls.has_room(errand) {
+                return None;
+            }
+            let mut queue = self.releases.remove(&seconds)?;
+            let mut body = RequestBody::modify(self.subscription.as_str(), seconds);
+            let mut ids = Vec::new();
+            while let Some(id) = queue.pop_front() {
+                if self.deliveries.stage(id) != Stage::Releasing {
+                    continue;
+                }
+                let Some(ack_id) = self.deliveries.ack_id(id) else {
+                    continue;
+                };
+                if !body.push(ack_id) {
+                    queue.push_front(id);
+                    break;
+                }
+                ids.push(id);
+            }
+            if !queue.is_empty() {
+                self.releases.insert(seconds, queue);
+            }
+            if !ids.is_empty() {
+                return self.send(now, errand, ids, body);
+            }
+        }
+        None
+    }
+
+    fn cut_extensions(&mut self, now: Instant) -> Option<Effect> {
+        let seconds = u32::try_from(self.lease.as_secs()).unwrap_or(u32::MAX);
+        let errand = Errand::Extend(seconds);
+        if !self.calls.has_room(errand) {
+            return None;
+        }
+        while let Some(batch) = self.leases.poll_due(now) {
+            let held: Vec<DeliveryId> = self
+                .deliveries
+                .ids_of(batch)
+                .filter(|id| self.is_extendable(*id))
+                .collect();
+            self.leases.enqueue(batch, held);
+        }
+        if !self.leases.has_queued() {
+            return None;
+        }
+        let mut body = RequestBody::modify(self.subscription.as_str(), seconds);
+        let mut ids = Vec::new();
+        while let Some(id) = self.leases.pop() {
+            if !self.is_extendable(id) {
+                self.extended(now, 0.0, id, None);
+                continue;
+            }
+            let Some(ack_id) = self.deliveries.ack_id(id) else {
+                continue;
+            };
+            if !body.push(ack_id) {
+                self.leases.unpop(id);
+                break;
+            }
+            ids.push(id);
+        }
+        self.send(now, errand, ids, body)
+    }
+
+    /// Whether a delivery's lease is to be kept alive: held, and not over.
+    pub(super) fn is_extendable(&self, id: DeliveryId) -> bool {
+        let held = match self.deliveries.stage(id) {
+            Stage::Buffered | Stage::Out | Stage::Acking | Stage::HostAcking | Stage::ReAcking => {
+                true
+            }
+            Stage::Releasing | Stage::Gone => false,
+        };
+        held && !self.deliveries.marks(id).has(Marks::LAPSED)
+    }
+
+    fn send(
+        &mut self,
+        now: Instant,
+        errand: Errand,
+        ids: Vec<DeliveryId>,
+        body: RequestBody,
+    ) -> Option<Effect> {
+        if ids.is_empty() {
+            return None;
+        }
+        let call = Call {
+            errand,
+            ids,
+            attempts: 0,
+        };
+        Some(self.sent(now, call, body))
+    }
+
+    fn sent(&mut self, now: Instant, call: Call, body: RequestBody) -> Effect {
+        let method = match call.errand {
+            Errand::Acknowledge => CallMethod::Acknowledge,
+            Errand::Release(_) | Errand::Extend(_) => CallMethod::ModifyAckDeadline,
+        };
+        Effect::Call {
+            call: self.calls.send(now, call),
+            method,
+            body: body.finish(),
+        }
+    }
+
+    /// Sends what is left of a request again, under the ack ids that hold now.
+    fn send_again(&mut self, now: Instant, mut call: Call) -> Option<Effect> {
+        let subscription = self.subscription.as_str();
+        let mut body = match call.errand {
+            Errand::Acknowledge => RequestBody::acknowledge(subscription),
+            Errand::Release(seconds) | Errand::Extend(seconds) => {
+                RequestBody::modify(subscription, seconds)
+            }
+        };
+        let errand = call.errand;
+        let ids = std::mem::take(&mut call.ids);
+        for id in ids {
+            let wanted = match errand {
+                Errand::Acknowledge => is_acking(self.deliveries.stage(id)),
+                Errand::Release(_) => self.deliveries.stage(id) == Stage::Releasing,
+                Errand::Extend(_) => self.is_extendable(id),
+            };
+            let fits = wanted
+                && self
+                    .deliveries
+                    .ack_id(id)
+                    .is_some_and(|ack_id| body.push(ack_id));
+            if fits {
+                call.ids.push(id);
+                continue;
+            }
+            // The ids of a request stay the same, or become fewer, so what is wanted fits.
+            debug_assert!(!wanted, "a request does not grow");
+            if let Errand::Extend(_) = errand {
+                self.extended(now, 0.0, id, None);
+            }
+        }
+        if call.ids.is_empty() {
+            return None;
+        }
+        self.stats.retried += 1;
+        Some(self.sent(now, call, body))
+    }
+}
+
+/// Whether a delivery's acknowledgement is on its way.
+pub(super) fn is_acking(stage: Stage) -> bool {
+    match stage {
+        Stage::Acking | Stage::HostAcking | Stage::ReAcking => true,
+        Stage::Buffered | Stage::Out | Stage::Releasing | Stage::Gone => false,
+    }
+}

@@ -1,0 +1,507 @@
+//! Every delivery the source holds, by id and by message.
+
+use std::{collections::BTreeMap, time::Instant};
+
+use connector_core::{
+    CheckpointError, Committed, Epoch,
+    ledger::{Commit, CommitId, Ledger, Outcome, Place, Standing, View},
+};
+use hashbrown::HashTable;
+
+use super::{
+    ack_ids::AckIds,
+    batch::{Batch, Marks, Stage},
+    key::MessageKey,
+};
+use crate::delivery::DeliveryId;
+
+/// What an arriving delivery is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Arrival {
+    /// A message that is not held.
+    New,
+    /// A message that is held; this delivery's ack id took over from the earlier one, which was in
+    /// this stage.
+    Renewed(Stage),
+}
+
+/// All deliveries: in batches by id, in an index by message, in the ledger by epoch.
+#[derive(Debug)]
+pub(super) struct Deliveries {
+    batches: BTreeMap<u64, Box<Batch>>,
+    next_batch: u64,
+    /// The newest delivery of each held message. Never iterated.
+    index: HashTable<DeliveryId>,
+    ledger: Ledger<MessageKey>,
+    /// From the delivery a host knows to the one that took over, and back. Only redeliveries of
+    /// what is held are in here.
+    forwards: BTreeMap<DeliveryId, DeliveryId>,
+    origins: BTreeMap<DeliveryId, DeliveryId>,
+    /// Deliveries whose lease is ours: not lapsed and not being given back.
+    leased: usize,
+    /// Deliveries in stage [`Stage::Releasing`].
+    releasing: usize,
+    /// Batches that went since they were last asked for.
+    emptied: Vec<u64>,
+}
+
+impl Deliveries {
+    pub(super) fn new(ledger: Ledger<MessageKey>) -> Self {
+        Self {
+            batches: BTreeMap::new(),
+            next_batch: 0,
+            index: HashTable::new(),
+            ledger,
+            forwards: BTreeMap::new(),
+            origins: BTreeMap::new(),
+            leased: 0,
+            releasing: 0,
+            emptied: Vec::new(),
+        }
+    }
+
+    /// Takes a response in. Each of its deliveries must then [`arrive`](Self::arrive).
+    pub(super) fn open(&mut self, now: Instant, keys: Vec<MessageKey>, ack_ids: AckIds) -> u64 {
+        let batch = self.next_batch;
+        self.next_batch += 1;
+        self.leased += keys.len();
+        self.batches
+            .insert(batch, Box::new(Batch::new(now, keys, ack_ids)));
+        batch
+    }
+
+    /// Finds out whether a delivery's message is held already. Then the delivery takes over: from
+    /// here on the earlier ack id is worthless, whatever is sent is sent under the new one.
+    pub(super) fn arrive(&mut self, id: DeliveryId) -> Arrival {
+        let (batches, ledger) = (&self.batches, &self.ledger);
+        let Some(key) = key_in(batches, ledger, id) else {
+            unreachable!("a delivery that has just been opened has its key");
+        };
+        let hash = key.hash();
+        let found = self
+            .index
+            .find_mut(hash, |held| key_in(batches, ledger, *held) == Some(key));
+        let Some(slot) = found else {
+            self.index.insert_unique(hash, id, |held| {
+                key_in(batches, ledger, *held).map_or(0, MessageKey::hash)
+            });
+            return Arrival::New;
+        };
+        let held = std::mem::replace(slot, id);
+        self.take_over(held, id)
+    }
+
+    fn take_over(&mut self, held: DeliveryId, id: DeliveryId) -> Arrival {
+        let Some(old) = self.batches.get_mut(&held.batch()) else {
+            unreachable!("what is indexed is held");
+        };
+        let stage = old.stage(held.index());
+        let was_leased = !old.marks(held.index()).has(Marks::LAPSED);
+        let (place, old_key) = match stage {
+            Stage::Out | Stage::Acking => (Some(old.place(held.index())), None),
+            Stage::Buffered | Stage::HostAcking | Stage::ReAcking => {
+                (None, Some(old.take_key(held.index())))
+            }
+            Stage::Releasing | Stage::Gone => unreachable!("only what is held is indexed"),
+        };
+        old.set_stage(held.index(), Stage::Gone);
+        if was_leased {
+            self.leased -= 1;
+        }
+        self.drop_if_empty(held.batch());
+
+        let Some(new) = self.batches.get_mut(&id.batch()) else {
+            unreachable!("a delivery that arrives was opened");
+        };
+        if stage != Stage::Buffered {
+            new.set_stage(id.index(), stage);
+        }
+        new.mark(id.index(), Marks::RENEWED);
+        if let Some(place) = place {
+            new.set_place(id.index(), place);
+            // The key lives in the ledger; this copy of it came with the response.
+            drop(new.take_key(id.index()));
+        }
+        drop(old_key);
+
+        let origin = self.origins.remove(&held).unwrap_or(held);
+        self.forwards.insert(origin, id);
+        self.origins.insert(id, origin);
+        Arrival::Renewed(stage)
+    }
+
+    /// The delivery that stands for `id` now.
+    pub(super) fn current(&self, id: DeliveryId) -> DeliveryId {
+        if self.forwards.is_empty() {
+            return id;
+        }
+        self.forwards.get(&id).copied().unwrap_or(id)
+    }
+
+    /// The delivery that a host knows `id` by.
+    pub(super) fn origin(&self, id: DeliveryId) -> DeliveryId {
+        self.origins.get(&id).copied().unwrap_or(id)
+    }
+
+    /// The newest delivery of a message, while it is held.
+    pub(super) fn find(&self, key: &MessageKey) -> Option<DeliveryId> {
+        let is_it = |held: &DeliveryId| self.key(*held) == Some(key);
+        self.index.find(key.hash(), is_it).copied()
+    }
+
+    pub(super) fn stage(&self, id: DeliveryId) -> Stage {
+        self.batches
+            .get(&id.batch())
+            .map_or(Stage::Gone, |batch| batch.stage(id.index()))
+    }
+
+    pub(super) fn marks(&self, id: DeliveryId) -> Marks {
+        self.batches
+            .get(&id.batch())
+            .filter(|batch| id.index() < batch.len())
+            .map_or_else(Marks::default, |batch| batch.marks(id.index()))
+    }
+
+    pub(super) fn ack_id(&self, id: DeliveryId) -> Option<&[u8]> {
+        let batch = self.batches.get(&id.batch())?;
+        (batch.stage(id.index()) != Stage::Gone).then(|| batch.ack_id(id.index()))
+    }
+
+    pub(super) fn key(&self, id: DeliveryId) -> Option<&MessageKey> {
+        key_in(&self.batches, &self.ledger, id)
+    }
+
+    /// Makes a buffered delivery part of the open epoch. Answers false when it is not buffered.
+    pub(super) fn hand_out(&mut self, id: DeliveryId) -> bool {
+        let id = self.current(id);
+        let Some(batch) = self.batches.get_mut(&id.batch()) else {
+            return false;
+        };
+        if batch.stage(id.index()) != Stage::Buffered {
+            return false;
+        }
+        let place = self.ledger.add(batch.take_key(id.index()));
+        batch.set_place(id.index(), place);
+        batch.set_stage(id.index(), Stage::Out);
+        true
+    }
+
+    /// Starts to acknowledge a delivery whose epoch is committed.
+    pub(super) fn start_ack(&mut self, id: DeliveryId, place: Place) -> bool {
+        let Some(batch) = self.batches.get_mut(&id.batch()) else {
+            return false;
+        };
+        if batch.stage(id.index()) != Stage::Out || batch.place(id.index()) != place {
+            return false;
+        }
+        batch.set_stage(id.index(), Stage::Acking);
+        true
+    }
+
+    /// Starts to acknowledge a buffered delivery of a message that a durable epoch names.
+    pub(super) fn start_re_ack(&mut self, id: DeliveryId) {
+        if let Some(batch) = self.batches.get_mut(&id.batch()) {
+            debug_assert_eq!(batch.stage(id.index()), Stage::Buffered);
+            batch.set_stage(id.index(), Stage::ReAcking);
+        }
+    }
+
+    /// The epoch stage of a delivery that is out.
+    pub(super) fn standing(&self, id: DeliveryId) -> Standing {
+        let Some(batch) = self.batches.get(&id.batch()) else {
+            return Standing::Gone;
+        };
+        match batch.stage(id.index()) {
+            Stage::Out | Stage::Acking => self.ledger.standing(batch.place(id.index())),
+            Stage::Buffered
+            | Stage::HostAcking
+            | Stage::ReAcking
+            | Stage::Releasing
+            | Stage::Gone => Standing::Gone,
+        }
+    }
+
+    /// Takes a delivery of the open epoch out of it, to be acknowledged now.
+    pub(super) fn start_host_ack(&mut self, id: DeliveryId) {
+        let Some(batch) = self.batches.get_mut(&id.batch()) else {
+            return;
+        };
+        let place = batch.place(id.index());
+        let key = self.ledger.get(place).cloned();
+        let standing = self.ledger.withdraw(place);
+        debug_assert_eq!(standing, Standing::Open);
+        batch.put_key(id.index(), key.unwrap_or_else(MessageKey::vacant));
+        batch.set_stage(id.index(), Stage::HostAcking);
+    }
+
+    /// Starts to give a delivery back: it leaves its epoch and the index, so that a redelivery
+    /// counts as a new message. Answers false when it is gone or on its way out already.
+    pub(super) fn start_release(&mut self, id: DeliveryId) -> bool {
+        let stage = self.stage(id);
+        match stage {
+            Stage::Buffered | Stage::Out => {}
+            Stage::Acking
+            | Stage::HostAcking
+            | Stage::ReAcking
+            | Stage::Releasing
+            | Stage::Gone => return false,
+        }
+        self.unindex(id);
+        let Some(batch) = self.batches.get_mut(&id.batch()) else {
+            return false;
+        };
+        if stage == Stage::Out {
+            self.ledger.displace(batch.place(id.index()));
+        } else {
+            drop(batch.take_key(id.index()));
+        }
+        batch.set_stage(id.index(), Stage::Releasing);
+        if !batch.marks(id.index()).has(Marks::LAPSED) {
+            self.leased -= 1;
+        }
+        self.releasing += 1;
+        true
+    }
+
+    /// Starts to give a sealed or open delivery back while its epoch keeps it: the commit will
+    /// report it lapsed, and a redelivery is handed out as a new message.
+    pub(super) fn start_expiry(&mut self, id: DeliveryId) -> bool {
+        if self.stage(id) != Stage::Out {
+            return false;
+        }
+        self.unindex(id);
+        if let Some(batch) = self.batches.get_mut(&id.batch()) {
+            batch.set_stage(id.index(), Stage::Releasing);
+            if !batch.marks(id.index()).has(Marks::LAPSED) {
+                self.leased -= 1;
+            }
+            self.releasing += 1;
+        }
+        true
+    }
+
+    /// Notes that a delivery's lease ended. Answers the stage it was in, `Gone` when it had lapsed
+    /// before.
+    pub(super) fn lapse(&mut self, id: DeliveryId) -> Stage {
+        let Some(batch) = self.batches.get_mut(&id.batch()) else {
+            return Stage::Gone;
+        };
+        let stage = batch.stage(id.index());
+        if stage == Stage::Gone || batch.marks(id.index()).has(Marks::LAPSED) {
+            return Stage::Gone;
+        }
+        batch.mark(id.index(), Marks::LAPSED);
+        if stage != Stage::Releasing {
+            self.leased -= 1;
+        }
+        stage
+    }
+
+    pub(super) fn mark_retried(&mut self, id: DeliveryId) {
+        if let Some(batch) = self.batches.get_mut(&id.batch())
+            && id.index() < batch.len()
+        {
+            batch.mark(id.index(), Marks::RETRIED);
+        }
+    }
+
+    /// Gives a delivery its verdict and forgets it. Answers its message's key, unless it is gone or
+    /// was being given back.
+    pub(super) fn settle(&mut self, id: DeliveryId, outcome: Outcome) -> Option<MessageKey> {
+        let stage = self.stage(id);
+        let marks = self.marks(id);
+        let key = match stage {
+            Stage::Gone => return None,
+            Stage::Releasing => None,
+            Stage::Buffered | Stage::Out | Stage::Acking | Stage::HostAcking | Stage::ReAcking => {
+                self.unindex(id);
+                self.key(id).cloned()
+            }
+        };
+        let batch = self.batches.get_mut(&id.batch())?;
+        match stage {
+            Stage::Out | Stage::Acking => {
+                self.ledger.settle(batch.place(id.index()), outcome);
+            }
+            Stage::Buffered | Stage::HostAcking | Stage::ReAcking => {
+                drop(batch.take_key(id.index()));
+            }
+            Stage::Releasing => self.releasing -= 1,
+            Stage::Gone => {}
+        }
+        batch.set_stage(id.index(), Stage::Gone);
+        if stage != Stage::Releasing && !marks.has(Marks::LAPSED) {
+            self.leased -= 1;
+        }
+        if let Some(origin) = self.origins.remove(&id) {
+            self.forwards.remove(&origin);
+        }
+        self.drop_if_empty(id.batch());
+        key
+    }
+
+    /// Gives a verdict to an item of the ledger whose delivery is gone.
+    pub(super) fn settle_place(&mut self, place: Place, outcome: Outcome) {
+        self.ledger.settle(place, outcome);
+    }
+
+    fn unindex(&mut self, id: DeliveryId) {
+        let Some(hash) = self.key(id).map(MessageKey::hash) else {
+            return;
+        };
+        if let Ok(entry) = self.index.find_entry(hash, |held| *held == id) {
+            entry.remove();
+        }
+    }
+
+    fn drop_if_empty(&mut self, batch: u64) {
+        if self
+            .batches
+            .get(&batch)
+            .is_some_and(|held| held.live() == 0)
+        {
+            self.batches.remove(&batch);
+            self.emptied.push(batch);
+        }
+    }
+
+    /// The batches that have no delivery left since the last call.
+    pub(super) fn take_emptied(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.emptied)
+    }
+
+    /// The ids of a batch's deliveries, gone ones included.
+    pub(super) fn ids_of(&self, batch: u64) -> impl Iterator<Item = DeliveryId> + use<> {
+        let count = self.batches.get(&batch).map_or(0, |batch| batch.len());
+        ids(batch, count)
+    }
+
+    /// Every batch, oldest first.
+    pub(super) fn batches(&self) -> impl Iterator<Item = u64> + '_ {
+        self.batches.keys().copied()
+    }
+
+    /// The oldest batch from `from` on, and when it was received.
+    pub(super) fn oldest_from(&self, from: u64) -> Option<(u64, Instant)> {
+        let (number, batch) = self.batches.range(from..).next()?;
+        Some((*number, batch.received()))
+    }
+
+    /// Deliveries whose lease is ours.
+    pub(super) fn leased(&self) -> usize {
+        self.leased
+    }
+
+    /// Deliveries that are being given back.
+    pub(super) fn releasing(&self) -> usize {
+        self.releasing
+    }
+
+    pub(super) fn seal(&mut self, epoch: Epoch) -> Result<View<MessageKey>, CheckpointError> {
+        self.ledger.seal(epoch)?;
+        Ok(self.ledger.view())
+    }
+
+    pub(super) fn commit(&mut self, epoch: Epoch) -> Result<Commit<MessageKey>, CheckpointError> {
+        self.ledger.commit(epoch)
+    }
+
+    pub(super) fn abort(&mut self, epoch: Epoch) {
+        self.ledger.abort(epoch);
+    }
+
+    pub(super) fn poll_committed(&mut self) -> Option<(CommitId, Committed)> {
+        self.ledger.poll_committed()
+    }
+
+    pub(super) fn ledger(&self) -> &Ledger<MessageKey> {
+        &self.ledger
+    }
+
+    /// Checks what only this type can break.
+    #[cfg(test)]
+    pub(super) fn check_invariants(&self) {
+        self.ledger.check_invariants();
+        let (mut leased, mut releasing, mut indexed, mut in_ledger) = (0, 0, 0, 0);
+        for (number, batch) in &self.batches {
+            let mut live = 0;
+            for id in ids(*number, batch.len()) {
+                let stage = batch.stage(id.index());
+                if stage == Stage::Gone {
+                    continue;
+                }
+                live += 1;
+                if stage == Stage::Releasing {
+                    releasing += 1;
+                    continue;
+                }
+                if !batch.marks(id.index()).has(Marks::LAPSED) {
+                    leased += 1;
+                }
+                indexed += 1;
+                let key = self.key(id).expect("what is held has a key");
+                assert_eq!(
+                    self.find(key),
+                    Some(id),
+                    "the index names the newest delivery"
+                );
+                match stage {
+                    Stage::Out | Stage::Acking => {
+                        in_ledger += 1;
+                        let standing = self.ledger.standing(batch.place(id.index()));
+                        assert_ne!(standing, Standing::Gone, "{id:?} is in the ledger");
+                        if stage == Stage::Acking {
+                            assert!(
+                                matches!(standing, Standing::Settling(_)),
+                                "only what is committed is acknowledged"
+                            );
+                        }
+                    }
+                    Stage::Buffered
+                    | Stage::HostAcking
+                    | Stage::ReAcking
+                    | Stage::Releasing
+                    | Stage::Gone => {}
+                }
+            }
+            assert_eq!(live, batch.live(), "live deliveries are counted");
+            assert!(live > 0, "an empty batch is dropped");
+        }
+        assert_eq!(leased, self.leased, "leases are counted");
+        assert_eq!(releasing, self.releasing, "releases are counted");
+        assert_eq!(indexed, self.index.len(), "what is held is indexed, once");
+        assert!(
+            in_ledger <= self.ledger.len(),
+            "every delivery that is out has a place"
+        );
+        assert_eq!(self.forwards.len(), self.origins.len());
+        for (origin, id) in &self.forwards {
+            assert_eq!(self.origins.get(id), Some(origin));
+            assert_eq!(self.stage(*origin), Stage::Gone);
+            assert_ne!(
+                self.stage(*id),
+                Stage::Gone,
+                "a forward leads to something held"
+            );
+        }
+    }
+}
+
+fn ids(batch: u64, count: usize) -> impl Iterator<Item = DeliveryId> {
+    (0..=u16::MAX)
+        .take(count)
+        .map(move |index| DeliveryId::new(batch, index))
+}
+
+fn key_in<'a>(
+    batches: &'a BTreeMap<u64, Box<Batch>>,
+    ledger: &'a Ledger<MessageKey>,
+    id: DeliveryId,
+) -> Option<&'a MessageKey> {
+    let batch = batches.get(&id.batch())?;
+    match batch.stage(id.index()) {
+        Stage::Buffered | Stage::HostAcking | Stage::ReAcking => batch.key(id.index()),
+        Stage::Out | Stage::Acking => ledger.get(batch.place(id.index())),
+        Stage::Releasing | Stage::Gone => None,
+    }
+}

@@ -1,0 +1,97 @@
+//! What the machine wants done.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use connector_core::{Committed, ledger::CommitId};
+
+use super::calls::CallId;
+
+/// Names one opening of a pull stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct StreamId(pub(super) u64);
+
+/// Names a `settle` of the host that waits for its confirmation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct SettleId(pub(super) u64);
+
+/// Which method a call goes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CallMethod {
+    Acknowledge,
+    ModifyAckDeadline,
+}
+
+/// Something for the driver to do.
+#[derive(Debug)]
+pub(crate) enum Effect {
+    /// Open a pull stream, and tell how it fares: opened, its responses, its end.
+    Open {
+        stream: StreamId,
+        /// The stream takes the place of an earlier one with the same number, and its client id.
+        slot: usize,
+        /// Length of the leases of what it delivers, in seconds.
+        lease_seconds: u32,
+        max_messages: u64,
+    },
+    /// Send an empty request.
+    Ping { stream: StreamId },
+    /// Change the length of the leases of what the stream delivers from now on.
+    ChangeLease {
+        stream: StreamId,
+        lease_seconds: u32,
+    },
+    /// Send nothing more, read on to the stream's end.
+    HalfClose { stream: StreamId },
+    /// Drop the stream. `dead` when its connection is taken for dead as well.
+    Drop { stream: StreamId, dead: bool },
+    /// Send a request that is encoded already, and tell the answer.
+    Call {
+        call: CallId,
+        method: CallMethod,
+        body: Bytes,
+    },
+    /// Everything that a commit covered has its verdict.
+    Committed {
+        commit: CommitId,
+        committed: Committed,
+    },
+    /// What the host settled has its verdict.
+    Settled {
+        settle: SettleId,
+        committed: Committed,
+    },
+    /// Something an operator may want to read.
+    Tell(Notice),
+}
+
+/// Something an operator may want to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Notice {
+    /// A pull stream ended as streams do, and opens again after `delay`.
+    StreamReopens { slot: usize, delay: Duration },
+    /// A pull stream could not be opened or kept for so many tries in a row.
+    StreamFails {
+        slot: usize,
+        failures: u32,
+        delay: Duration,
+    },
+    /// A pull stream did not answer a ping and is replaced.
+    StreamSilent { slot: usize, silence: Duration },
+    /// The buffer was full for so long that the streams were closed.
+    StreamsUnread { waited: Duration },
+    /// The limit told to the server changed.
+    LimitChanged { messages: u64 },
+    /// Leases ended before they could be extended.
+    Lapsed { handed_out: usize, buffered: usize },
+    /// Deliveries were given back because they were held for too long.
+    HeldTooLong { deliveries: usize, limit: Duration },
+    /// A checkpoint came late.
+    CheckpointLate { waited: Duration },
+    /// The seen window was full and lost its oldest ids.
+    SeenOverflowed { ids: u64, limit: usize },
+    /// What a restored state names was recognised and acknowledged for the first time.
+    Recognised { ids: usize },
+    /// A call failed and is sent again.
+    CallFails { method: CallMethod, attempts: u32 },
+}

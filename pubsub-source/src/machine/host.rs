@@ -1,0 +1,228 @@
+//! What the host asks.
+
+use std::time::{Duration, Instant};
+
+use connector_core::{
+    CheckpointError, Epoch, Limits,
+    ledger::{CommitId, Standing},
+};
+
+use super::{
+    Effect, Machine, Notice, Parcel, Phase, SettleId,
+    batch::{Marks, Stage},
+};
+use crate::{
+    delivery::{DeliveryId, Disposition},
+    error::SettleError,
+    state::SourceState,
+};
+
+/// The longest the service holds a message back.
+const LONGEST_DELAY: Duration = Duration::from_secs(600);
+
+/// A lease that would become shorter by less than this part stays as it is, so that a cadence that
+/// wobbles does not change it at every checkpoint.
+const SHRINK: u32 = 4;
+
+impl Machine {
+    /// The next messages to hand out. The handle says with [`hand_out`](Self::hand_out) and
+    /// [`withdraw`](Self::withdraw) what becomes of each.
+    pub(crate) fn take(&mut self, now: Instant) -> Option<Parcel> {
+        match self.phase {
+            Phase::Running => {}
+            Phase::Closing { .. } | Phase::Closed { .. } => return None,
+        }
+        // The clock decides what is still ours, not whether the timer has fired.
+        self.lapse(now);
+        self.buffer.take()
+    }
+
+    /// Until when a message that the handle has taken may be handed out without asking again.
+    pub(crate) fn fresh_until(&self, delivery: DeliveryId) -> Option<Instant> {
+        let id = self.deliveries.current(delivery);
+        self.leases.ends(id.batch())
+    }
+
+    /// These deliveries, of messages the handle had taken, were handed out: they are part of the
+    /// open epoch.
+    pub(crate) fn hand_out(&mut self, now: Instant, deliveries: &[DeliveryId], left: Limits) {
+        for delivery in deliveries {
+            self.deliveries.hand_out(*delivery);
+        }
+        self.stats.handed_out += deliveries.len() as u64;
+        self.buffer.handle_left(now, left, deliveries.len());
+        self.watch_reading(now);
+    }
+
+    /// Whether a message that the handle has taken may still be handed out.
+    pub(crate) fn is_deliverable(&self, delivery: DeliveryId) -> bool {
+        match self.phase {
+            Phase::Running => {}
+            Phase::Closing { .. } | Phase::Closed { .. } => return false,
+        }
+        let id = self.deliveries.current(delivery);
+        self.deliveries.stage(id) == Stage::Buffered
+            && !self.deliveries.marks(id).has(Marks::LAPSED)
+    }
+
+    /// A message that the handle had taken was not handed out and never will be.
+    pub(crate) fn withdraw(&mut self, now: Instant, delivery: DeliveryId, left: Limits) {
+        let id = self.deliveries.current(delivery);
+        if self.deliveries.stage(id) == Stage::Buffered {
+            if self.deliveries.marks(id).has(Marks::LAPSED) {
+                self.drop_buffered(id);
+            } else {
+                self.give_back(id, 0);
+            }
+        }
+        self.buffer.handle_left(now, left, 0);
+        self.tidy();
+        self.watch_reading(now);
+    }
+
+    /// Closes the open epoch. The state is complete at once.
+    pub(crate) fn snapshot(
+        &mut self,
+        now: Instant,
+        epoch: Epoch,
+    ) -> Result<SourceState, CheckpointError> {
+        self.refuse_when_closed()?;
+        let view = self.deliveries.seal(epoch)?;
+        self.stats.snapshots += 1;
+        self.last_checkpoint = Some(now);
+        self.late_told = false;
+        self.cadence.handle_checkpoint(now);
+        self.adapt_lease(now);
+        Ok(SourceState::live(
+            self.instance.clone(),
+            self.subscription.clone(),
+            self.newest_published,
+            view,
+            self.seen.view(now),
+        ))
+    }
+
+    /// Releases every sealed epoch up to this one to be acknowledged.
+    pub(crate) fn commit(
+        &mut self,
+        now: Instant,
+        epoch: Epoch,
+    ) -> Result<CommitId, CheckpointError> {
+        self.refuse_when_closed()?;
+        let commit = self.deliveries.commit(epoch)?;
+        let released: usize = commit.released.iter().map(|segment| segment.len()).sum();
+        self.commits.insert(commit.id, now);
+        self.acks.release(commit.released);
+        let held = self.deliveries.leased().saturating_sub(released);
+        if self.need.handle_commit(now, released, held) {
+            let messages = self.need.told();
+            self.tell(Notice::LimitChanged { messages });
+            self.streams.retell(now, messages, self.lease);
+        }
+        Ok(commit.id)
+    }
+
+    /// Folds an epoch into the next.
+    pub(crate) fn abort(&mut self, epoch: Epoch) {
+        if self.closed().is_none() {
+            self.deliveries.abort(epoch);
+        }
+    }
+
+    /// Decides about one delivery of the open epoch. The verdict comes as an effect.
+    pub(crate) fn settle(
+        &mut self,
+        delivery: DeliveryId,
+        disposition: Disposition,
+    ) -> Result<SettleId, SettleError> {
+        if let Some(cause) = self.closed() {
+            return Err(SettleError::Closed {
+                cause: cause.clone(),
+            });
+        }
+        let seconds = match disposition {
+            Disposition::Ack | Disposition::Nack => 0,
+            Disposition::NackAfter(delay) => whole_seconds(delay)?,
+        };
+        let id = self.deliveries.current(delivery);
+        match self.deliveries.standing(id) {
+            Standing::Open => {}
+            Standing::Sealed(epoch) | Standing::Settling(epoch) => {
+                return Err(SettleError::Sealed { delivery, epoch });
+            }
+            Standing::Gone => return Err(SettleError::Unknown { delivery }),
+            // The stages of a ledger are complete; an unknown one is not the open epoch.
+            _ => return Err(SettleError::Unknown { delivery }),
+        }
+        self.settles_itself = true;
+        let settle = SettleId(self.next_settle);
+        self.next_settle += 1;
+        self.settles.insert(delivery, settle);
+        match disposition {
+            Disposition::Ack => {
+                self.deliveries.start_host_ack(id);
+                self.acks.push(id);
+            }
+            Disposition::Nack | Disposition::NackAfter(_) => self.give_back(id, seconds),
+        }
+        Ok(settle)
+    }
+
+    /// Empties the seen window: what comes again from here on is handed out.
+    pub(crate) fn forget_seen(&mut self) {
+        self.seen.clear();
+    }
+
+    fn refuse_when_closed(&self) -> Result<(), CheckpointError> {
+        match self.closed() {
+            Some(cause) => Err(CheckpointError::Closed {
+                cause: cause.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Lets leases be as long as the cadence of checkpoints wants them.
+    pub(super) fn adapt_lease(&mut self, now: Instant) {
+        let wanted = self.cadence.lease();
+        let much_shorter = wanted + wanted / SHRINK < self.lease;
+        if wanted > self.lease || much_shorter {
+            self.lease = wanted;
+            self.streams.change_lease(now, wanted);
+        }
+    }
+
+    /// Starts to give a delivery back.
+    pub(super) fn give_back(&mut self, id: DeliveryId, seconds: u32) {
+        if self.deliveries.start_release(id) {
+            self.releases.entry(seconds).or_default().push_back(id);
+        }
+    }
+
+    /// Resolves what the host waits for about a delivery, if it does.
+    pub(super) fn resolve_settle(&mut self, id: DeliveryId, lapsed: bool) {
+        let origin = self.deliveries.origin(id);
+        if let Some(settle) = self.settles.remove(&origin) {
+            let mut committed = connector_core::Committed::default();
+            if lapsed {
+                committed.lapsed = 1;
+            } else {
+                committed.settled = 1;
+            }
+            self.effects
+                .push_back(Effect::Settled { settle, committed });
+        }
+    }
+}
+
+fn whole_seconds(delay: Duration) -> Result<u32, SettleError> {
+    let too_long = SettleError::DelayTooLong {
+        asked: delay,
+        limit: LONGEST_DELAY,
+    };
+    if delay > LONGEST_DELAY {
+        return Err(too_long);
+    }
+    let seconds = delay.as_secs() + u64::from(delay.subsec_nanos() > 0);
+    u32::try_from(seconds).map_err(|_| too_long)
+}

@@ -1,0 +1,51 @@
+//! What must hold after every step.
+
+use std::collections::BTreeSet;
+
+use super::{Machine, batch::Stage, calls::Errand, cutting::is_acking};
+
+impl Machine {
+    /// Checks what only this crate can break.
+    pub(crate) fn check_invariants(&self) {
+        self.deliveries.check_invariants();
+        self.seen.check_invariants();
+        self.streams.check_invariants();
+        let mut acknowledging = BTreeSet::new();
+        for (errand, id) in self.calls.deliveries() {
+            let stage = self.deliveries.stage(id);
+            match errand {
+                Errand::Acknowledge => {
+                    assert!(
+                        is_acking(stage) || stage == Stage::Gone,
+                        "{id:?} is {stage:?} while it is acknowledged"
+                    );
+                    assert!(
+                        acknowledging.insert(id),
+                        "{id:?} is acknowledged twice at once"
+                    );
+                }
+                Errand::Release(_) => assert!(
+                    matches!(stage, Stage::Releasing | Stage::Gone),
+                    "{id:?} is {stage:?} while it is given back"
+                ),
+                Errand::Extend(_) => {}
+            }
+        }
+        let in_buffer = self.buffer.messages().count();
+        assert!(
+            in_buffer <= self.buffer.held().items,
+            "the buffer is counted"
+        );
+        let mut messages = BTreeSet::new();
+        for message in self.buffer.messages() {
+            assert!(
+                messages.insert(message.delivery),
+                "a message is buffered once"
+            );
+            assert!(
+                self.is_deliverable(message.delivery),
+                "what is in the buffer may be handed out"
+            );
+        }
+    }
+}

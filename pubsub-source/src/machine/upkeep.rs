@@ -1,0 +1,242 @@
+//! What happens by itself as time passes.
+
+use std::time::Instant;
+
+use connector_core::ledger::Outcome;
+
+use super::{Machine, Notice, Phase, batch::Stage};
+use crate::{delivery::DeliveryId, error::SourceError};
+
+/// Streams that were not read for this part of the lease are closed: what waits in them is leased
+/// to us and ages unseen, while another subscriber could have it.
+const UNREAD: u32 = 4;
+
+impl Machine {
+    /// Does what is due at `now`.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        if let Phase::Closed { .. } = self.phase {
+            return;
+        }
+        self.lapse(now);
+        self.seen.expire(now);
+        self.release_overdue(now);
+        self.check_checkpoints(now);
+        self.check_unread(now);
+        self.streams.advance(now, self.need.told(), self.lease);
+        self.note_open(now);
+        self.tidy();
+        self.watch_reading(now);
+        self.advance_closing(now);
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) has something of this file to do.
+    pub(super) fn next_upkeep(&self) -> Option<Instant> {
+        let hold = match self.deliveries.oldest_from(self.hold_cursor) {
+            Some((_, received)) => received.checked_add(self.settings.max_hold),
+            None => None,
+        };
+        let closing = match self.phase {
+            Phase::Running => None,
+            Phase::Closing { deadline, .. } => return Some(deadline),
+            Phase::Closed { .. } => return None,
+        };
+        let unread = self.unread_since.map(|since| since + self.lease / UNREAD);
+        [hold, closing, unread, self.checkpoint_deadline()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Gives up the leases that are over.
+    pub(crate) fn lapse(&mut self, now: Instant) {
+        let (mut handed_out, mut buffered) = (0, 0);
+        while let Some(batch) = self.leases.poll_lapsed(now) {
+            for id in self.deliveries.ids_of(batch) {
+                match self.lapse_one(id) {
+                    Stage::Out => handed_out += 1,
+                    Stage::Buffered => buffered += 1,
+                    Stage::Acking
+                    | Stage::HostAcking
+                    | Stage::ReAcking
+                    | Stage::Releasing
+                    | Stage::Gone => {}
+                }
+            }
+        }
+        if buffered > 0 {
+            self.drop_lapsed(buffered);
+        }
+        if handed_out + buffered > 0 {
+            self.tell(Notice::Lapsed {
+                handed_out,
+                buffered,
+            });
+            self.tidy();
+            self.watch_reading(now);
+        }
+    }
+
+    /// Gives up the lease of one delivery, which the service says is over.
+    pub(super) fn lapse_delivery(&mut self, id: DeliveryId) {
+        let (mut handed_out, mut buffered) = (0, 0);
+        match self.lapse_one(id) {
+            Stage::Out => handed_out = 1,
+            Stage::Buffered => {
+                buffered = 1;
+                self.drop_lapsed(1);
+            }
+            Stage::Acking
+            | Stage::HostAcking
+            | Stage::ReAcking
+            | Stage::Releasing
+            | Stage::Gone => return,
+        }
+        self.tell(Notice::Lapsed {
+            handed_out,
+            buffered,
+        });
+    }
+
+    fn lapse_one(&mut self, id: DeliveryId) -> Stage {
+        let stage = self.deliveries.lapse(id);
+        if stage == Stage::Releasing {
+            // Whether or not the release arrived, the message is available again.
+            self.stats.released += 1;
+            self.resolve_settle(id, false);
+            self.deliveries.settle(id, Outcome::Lapsed);
+        }
+        stage
+    }
+
+    /// Drops buffered messages whose lease is over; those the handle has taken are revoked.
+    fn drop_lapsed(&mut self, lapsed: usize) {
+        let mut dropped = Vec::new();
+        let mut buffer = std::mem::replace(
+            &mut self.buffer,
+            super::buffer::Buffer::new(self.settings.buffer),
+        );
+        buffer.retain(|message| {
+            let keep = self.is_deliverable(message.delivery);
+            if !keep {
+                dropped.push(self.deliveries.current(message.delivery));
+            }
+            keep
+        });
+        self.buffer = buffer;
+        if dropped.len() < lapsed {
+            self.revoked += 1;
+        }
+        for id in dropped {
+            self.drop_buffered(id);
+        }
+    }
+
+    pub(super) fn drop_buffered(&mut self, id: DeliveryId) {
+        if self.deliveries.settle(id, Outcome::Lapsed).is_some() {
+            self.stats.lapsed_in_buffer += 1;
+        }
+    }
+
+    /// Gives back what was held for too long. An epoch keeps the item, so that its commit reports
+    /// it; the lease, the room and the ack id go.
+    fn release_overdue(&mut self, now: Instant) {
+        let mut overdue = 0;
+        while let Some((batch, received)) = self.deliveries.oldest_from(self.hold_cursor) {
+            if received + self.settings.max_hold > now {
+                break;
+            }
+            self.hold_cursor = batch + 1;
+            for id in self.deliveries.ids_of(batch) {
+                match self.deliveries.stage(id) {
+                    Stage::Out => {
+                        if self.deliveries.start_expiry(id) {
+                            self.releases.entry(0).or_default().push_back(id);
+                            overdue += 1;
+                        }
+                    }
+                    // Still buffered after so long: revoked, and given back when the handle or the
+                    // buffer lets go of it, which is what a lapse does.
+                    Stage::Buffered => {
+                        self.lapse_delivery(id);
+                        overdue += 1;
+                    }
+                    Stage::Acking
+                    | Stage::HostAcking
+                    | Stage::ReAcking
+                    | Stage::Releasing
+                    | Stage::Gone => {}
+                }
+            }
+        }
+        if overdue > 0 {
+            self.stats.held_too_long += overdue as u64;
+            self.tell(Notice::HeldTooLong {
+                deliveries: overdue,
+                limit: self.settings.max_hold,
+            });
+        }
+    }
+
+    /// Since when a checkpoint is awaited, and until when.
+    fn checkpoint_deadline(&self) -> Option<Instant> {
+        if self.late_told || self.settings.stall_after.is_zero() {
+            return None;
+        }
+        let since = match (self.last_checkpoint, self.settles_itself) {
+            (Some(last), _) => last,
+            (None, true) => return None,
+            (None, false) => self.first_message?,
+        };
+        since.checked_add(self.settings.stall_after)
+    }
+
+    fn check_checkpoints(&mut self, now: Instant) {
+        if self.checkpoint_deadline().is_none_or(|at| at > now) {
+            return;
+        }
+        let held = self.deliveries.leased();
+        match self.last_checkpoint {
+            Some(last) => {
+                self.late_told = true;
+                if held > 0 {
+                    let waited = now.saturating_duration_since(last);
+                    self.tell(Notice::CheckpointLate { waited });
+                }
+            }
+            None if held > 0 => self.fail(
+                now,
+                SourceError::Stalled {
+                    after: self.settings.stall_after,
+                    held,
+                },
+            ),
+            // Everything lapsed: what comes next counts as the first.
+            None => self.first_message = None,
+        }
+    }
+
+    /// Keeps track of whether anything is read.
+    pub(super) fn watch_reading(&mut self, now: Instant) {
+        let reads = self.reads();
+        self.streams.set_reading(now, reads);
+        if reads {
+            self.unread_since = None;
+        } else {
+            self.unread_since.get_or_insert(now);
+        }
+    }
+
+    fn check_unread(&mut self, now: Instant) {
+        let Some(since) = self.unread_since else {
+            return;
+        };
+        if now < since + self.lease / UNREAD {
+            return;
+        }
+        self.unread_since = None;
+        if self.streams.close_unread() {
+            let waited = now.saturating_duration_since(since);
+            self.tell(Notice::StreamsUnread { waited });
+        }
+    }
+}

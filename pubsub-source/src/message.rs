@@ -1,0 +1,174 @@
+//! What the source hands out.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    time::{Duration, SystemTime},
+};
+
+use bytes::Bytes;
+use gcp_wire::SubscriptionName;
+
+use crate::delivery::DeliveryId;
+
+/// A message, as the service delivered it.
+///
+/// It carries no handle: acknowledging is the business of the host's checkpoints. A host that
+/// decides about a single message names it by its [`delivery`](Self::delivery).
+#[derive(Clone)]
+pub struct Message {
+    pub(crate) delivery: DeliveryId,
+    pub(crate) id: String,
+    pub(crate) data: Bytes,
+    pub(crate) attributes: HashMap<String, String>,
+    pub(crate) ordering_key: String,
+    /// Nanoseconds since the Unix epoch, cut and never rounded up.
+    pub(crate) published: Option<i64>,
+    pub(crate) attempt: u32,
+    pub(crate) subscription: SubscriptionName,
+}
+
+impl Message {
+    /// The message's id: unique within its topic, the same at every delivery.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The payload; empty for a message that consists of attributes only.
+    #[must_use]
+    pub fn data(&self) -> &Bytes {
+        &self.data
+    }
+
+    /// The payload, without the rest.
+    #[must_use]
+    pub fn into_data(self) -> Bytes {
+        self.data
+    }
+
+    /// The attributes; an empty map when there are none.
+    #[must_use]
+    pub fn attributes(&self) -> &HashMap<String, String> {
+        &self.attributes
+    }
+
+    /// One attribute.
+    #[must_use]
+    pub fn attribute(&self, key: &str) -> Option<&str> {
+        self.attributes.get(key).map(String::as_str)
+    }
+
+    /// The ordering key; `None` when the message was published without one.
+    #[must_use]
+    pub fn ordering_key(&self) -> Option<&str> {
+        (!self.ordering_key.is_empty()).then_some(self.ordering_key.as_str())
+    }
+
+    /// When the service took the message, as exactly as it says; `None` when it does not.
+    ///
+    /// All messages of one publish request have the same time.
+    #[must_use]
+    pub fn publish_time(&self) -> Option<SystemTime> {
+        let nanos = self.published?;
+        let distance = Duration::from_nanos(nanos.unsigned_abs());
+        if nanos < 0 {
+            SystemTime::UNIX_EPOCH.checked_sub(distance)
+        } else {
+            SystemTime::UNIX_EPOCH.checked_add(distance)
+        }
+    }
+
+    /// The publish time in whole milliseconds since the Unix epoch, cut and never rounded up.
+    #[must_use]
+    pub fn publish_millis(&self) -> Option<i64> {
+        self.published.map(|nanos| nanos.div_euclid(1_000_000))
+    }
+
+    /// How often the service has delivered the message, counting from 1; `None` on a subscription
+    /// without a dead-letter policy, where it does not count.
+    #[must_use]
+    pub fn delivery_attempt(&self) -> Option<u32> {
+        (self.attempt > 0).then_some(self.attempt)
+    }
+
+    /// Names this arrival of the message, for [`settle`](crate::PubsubSource::settle).
+    #[must_use]
+    pub fn delivery(&self) -> DeliveryId {
+        self.delivery
+    }
+
+    /// The subscription the message came through, by its full name.
+    #[must_use]
+    pub fn subscription(&self) -> &SubscriptionName {
+        &self.subscription
+    }
+
+    /// What the message counts for in the buffer: the bytes that vary, and a flat amount for the
+    /// rest, so that empty messages are not free.
+    pub(crate) fn size(&self) -> usize {
+        const FLAT: usize = 64;
+        // A sum over all entries, in whatever order.
+        #[expect(
+            clippy::iter_over_hash_type,
+            reason = "addition does not mind the order"
+        )]
+        let attributes = {
+            let mut sum = 0;
+            for (key, value) in &self.attributes {
+                sum += key.len() + value.len();
+            }
+            sum
+        };
+        FLAT + self.data.len() + self.ordering_key.len() + attributes
+    }
+
+    #[cfg(test)]
+    pub(crate) fn fake(number: u64, bytes: usize) -> Self {
+        Self {
+            delivery: DeliveryId::new(0, 0),
+            id: number.to_string(),
+            data: vec![0; bytes].into(),
+            attributes: HashMap::new(),
+            ordering_key: String::new(),
+            published: Some(0),
+            attempt: 0,
+            subscription: SubscriptionName::new("demo-project", "sub").unwrap(),
+        }
+    }
+}
+
+// Payloads and attributes are the users' and do not belong into a log.
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Message")
+            .field("id", &self.id)
+            .field("bytes", &self.data.len())
+            .field("attributes", &self.attributes.len())
+            .field("ordered", &!self.ordering_key.is_empty())
+            .field("delivery", &self.delivery)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn milliseconds_are_cut_and_never_rounded_up() {
+        let mut message = Message::fake(1, 0);
+        for (nanos, millis) in [(1_999_999, 1), (0, 0), (-1, -1), (-1_000_000, -1)] {
+            message.published = Some(nanos);
+            assert_eq!(message.publish_millis(), Some(millis));
+        }
+    }
+
+    #[test]
+    fn a_debug_print_holds_no_payload() {
+        let mut message = Message::fake(7, 0);
+        message.data = "secret".into();
+        message.attributes.insert("token".into(), "secret".into());
+        assert!(!format!("{message:?}").contains("secret"));
+    }
+}

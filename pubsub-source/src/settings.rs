@@ -1,0 +1,181 @@
+//! What can be chosen about a source, and what is chosen by default.
+
+use std::time::Duration;
+
+use connector_core::Limits;
+
+use crate::error::BuildError;
+
+/// The service's bounds on the lease of a pull stream.
+const LEASE_SECONDS: std::ops::RangeInclusive<u64> = 10..=600;
+
+/// The most streams of one source: what two connections carry with room for successors.
+const MOST_STREAMS: usize = 50;
+
+/// Everything numeric about a source. The builder's setters document each.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Settings {
+    pub(crate) streams: usize,
+    pub(crate) outstanding: usize,
+    pub(crate) first_outstanding: usize,
+    pub(crate) buffer: Limits,
+    pub(crate) max_extension: Duration,
+    pub(crate) max_hold: Duration,
+    pub(crate) stall_after: Duration,
+    pub(crate) seen_limit: usize,
+    pub(crate) close_budget: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            streams: 1,
+            outstanding: 100_000,
+            first_outstanding: 1000,
+            buffer: Limits::new(10_000, 64 << 20),
+            max_extension: Duration::from_secs(60),
+            max_hold: Duration::from_secs(3600),
+            stall_after: Duration::from_secs(600),
+            seen_limit: 1_000_000,
+            close_budget: Duration::from_secs(5),
+        }
+    }
+}
+
+impl Settings {
+    /// Checks each setting, and those that have to fit together.
+    pub(crate) fn check(&self) -> Result<(), BuildError> {
+        let refuse = |setting, found: String, allowed| {
+            Err(BuildError::Setting {
+                setting,
+                found,
+                allowed,
+            })
+        };
+        if self.streams == 0 || self.streams > MOST_STREAMS {
+            return refuse("streams", self.streams.to_string(), "1 to 50");
+        }
+        if self.outstanding == 0 {
+            return refuse("outstanding", "0".into(), "1 or more");
+        }
+        if self.first_outstanding == 0 {
+            return refuse("first_outstanding", "0".into(), "1 or more");
+        }
+        if self.buffer.items == 0 || self.buffer.bytes == 0 {
+            return refuse(
+                "buffer",
+                format!(
+                    "{} messages, {} bytes",
+                    self.buffer.items, self.buffer.bytes
+                ),
+                "at least 1 message and 1 byte",
+            );
+        }
+        let whole = self.max_extension.subsec_nanos() == 0;
+        if !whole || !LEASE_SECONDS.contains(&self.max_extension.as_secs()) {
+            return refuse(
+                "max_extension",
+                format!("{:?}", self.max_extension),
+                "10 s to 600 s, in whole seconds",
+            );
+        }
+        if self.seen_limit == 0 {
+            return refuse("seen_limit", "0".into(), "1 or more");
+        }
+        if self.close_budget.is_zero() {
+            return refuse("close_budget", "0s".into(), "longer than nothing");
+        }
+        if self.streams > self.outstanding {
+            return Err(BuildError::Contradiction {
+                first: "streams",
+                first_value: self.streams.to_string(),
+                second: "outstanding",
+                second_value: self.outstanding.to_string(),
+                rule: "each stream has to be told at least 1, so there can be no more streams than outstanding messages",
+            });
+        }
+        if self.max_hold < self.max_extension {
+            return Err(BuildError::Contradiction {
+                first: "max_hold",
+                first_value: format!("{:?}", self.max_hold),
+                second: "max_extension",
+                second_value: format!("{:?}", self.max_extension),
+                rule: "a delivery cannot be given back before its first lease ends",
+            });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_these_and_pass_their_own_check() {
+        let settings = Settings::default();
+        assert_eq!(settings.streams, 1);
+        assert_eq!(settings.outstanding, 100_000);
+        assert_eq!(settings.first_outstanding, 1000);
+        assert_eq!(settings.buffer, Limits::new(10_000, 67_108_864));
+        assert_eq!(settings.max_extension.as_secs(), 60);
+        assert_eq!(settings.max_hold.as_secs(), 3600);
+        assert_eq!(settings.stall_after.as_secs(), 600);
+        assert_eq!(settings.seen_limit, 1_000_000);
+        assert_eq!(settings.close_budget.as_secs(), 5);
+        settings.check().unwrap();
+    }
+
+    #[test]
+    fn a_lease_outside_the_services_bounds_is_refused_with_its_value() {
+        for (lease, allowed) in [
+            (Duration::ZERO, false),
+            (Duration::from_secs(9), false),
+            (Duration::from_secs(10), true),
+            (Duration::from_secs(12), true),
+            (Duration::from_secs(14), true),
+            (Duration::from_secs(15), true),
+            (Duration::from_secs(600), true),
+            (Duration::from_secs(601), false),
+            (Duration::from_secs(60_000), false),
+            (Duration::from_millis(10_500), false),
+        ] {
+            let settings = Settings {
+                max_extension: lease,
+                max_hold: Duration::from_secs(100_000),
+                ..Settings::default()
+            };
+            match settings.check() {
+                Ok(()) => assert!(allowed, "{lease:?}"),
+                Err(error) => {
+                    assert!(!allowed, "{lease:?}");
+                    assert!(error.to_string().contains(&format!("{lease:?}")), "{error}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn settings_that_contradict_each_other_are_refused_with_both_values() {
+        let settings = Settings {
+            streams: 8,
+            outstanding: 7,
+            ..Settings::default()
+        };
+        let text = settings.check().unwrap_err().to_string();
+        assert!(
+            text.contains("streams is 8") && text.contains("outstanding is 7"),
+            "{text}"
+        );
+
+        let settings = Settings {
+            max_hold: Duration::from_secs(30),
+            ..Settings::default()
+        };
+        let text = settings.check().unwrap_err().to_string();
+        assert!(
+            text.contains("max_hold is 30s") && text.contains("max_extension is 60s"),
+            "{text}"
+        );
+    }
+}

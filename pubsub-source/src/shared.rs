@@ -1,0 +1,178 @@
+//! What the handle, the driver and the streams' tasks share.
+
+use std::{
+    any::Any,
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::Waker,
+    time::Instant,
+};
+
+use connector_core::{Cause, Committed, Resolver, ledger::CommitId};
+use tokio::sync::{Notify, watch};
+
+use crate::{
+    error::{DriverPanicked, SourceError},
+    machine::{Machine, SettleId},
+};
+
+/// The machine, and who waits for what it says.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) machine: Machine,
+    pub(crate) commits: BTreeMap<CommitId, Resolver<Committed>>,
+    pub(crate) settles: BTreeMap<SettleId, Resolver<Committed>>,
+    pub(crate) restores: Vec<Resolver<Committed>>,
+    /// Wakes the task that waits for a message.
+    pub(crate) reader: Option<Waker>,
+    /// The deadline that the driver's timer is armed for.
+    pub(crate) armed: Option<Instant>,
+}
+
+/// One machine under one mutex, which is never held across an await.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    /// The machine's count of revocations, readable without the mutex.
+    revoked: AtomicU64,
+    /// Whether the streams may be read.
+    reads: watch::Sender<bool>,
+    /// Wakes the driver.
+    driver: Notify,
+    /// Whether the driver has ended.
+    ended: watch::Sender<bool>,
+}
+
+impl Shared {
+    pub(crate) fn new(machine: Machine) -> Arc<Self> {
+        let reads = watch::Sender::new(machine.reads());
+        Arc::new(Self {
+            revoked: AtomicU64::new(machine.revoked()),
+            state: Mutex::new(State {
+                machine,
+                commits: BTreeMap::new(),
+                settles: BTreeMap::new(),
+                restores: Vec::new(),
+                reader: None,
+                armed: None,
+            }),
+            reads,
+            driver: Notify::new(),
+            ended: watch::Sender::new(false),
+        })
+    }
+
+    /// Does something with the machine, and lets everybody know what follows from it.
+    ///
+    /// # Errors
+    ///
+    /// Why the machine cannot be used any more: something panicked while it was locked.
+    pub(crate) fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> Result<T, Cause> {
+        let mut state = self.state.lock().map_err(|poisoned| panicked(poisoned))?;
+        let result = act(&mut state);
+        self.publish(state);
+        Ok(result)
+    }
+
+    fn publish(&self, mut state: MutexGuard<'_, State>) {
+        let machine = &state.machine;
+        self.revoked.store(machine.revoked(), Ordering::Release);
+        let reads = machine.reads();
+        let overdue = match (machine.poll_timeout(), state.armed) {
+            (Some(wanted), Some(armed)) => wanted < armed,
+            (wanted, None) => wanted.is_some(),
+            (None, Some(_)) => false,
+        };
+        let busy = overdue || machine.has_work() || machine.is_closed();
+        let reader = if machine.has_news() {
+            state.reader.take()
+        } else {
+            None
+        };
+        drop(state);
+        self.reads
+            .send_if_modified(|before| std::mem::replace(before, reads) != reads);
+        if busy {
+            self.driver.notify_one();
+        }
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+    }
+
+    /// The machine's count of revocations.
+    pub(crate) fn revoked(&self) -> u64 {
+        self.revoked.load(Ordering::Acquire)
+    }
+
+    /// Follows whether the streams may be read.
+    pub(crate) fn reads(&self) -> watch::Receiver<bool> {
+        self.reads.subscribe()
+    }
+
+    /// Follows whether the driver has ended.
+    pub(crate) fn ended(&self) -> watch::Receiver<bool> {
+        self.ended.subscribe()
+    }
+
+    /// Waits until there is something for the driver to do.
+    pub(crate) async fn work(&self) {
+        self.driver.notified().await;
+    }
+
+    /// The driver has ended: whoever still waits learns it.
+    pub(crate) fn end(&self, now: Instant, cause: Cause) {
+        let mut state = match self.state.lock() {
+            Ok(state) => state,
+            // The resolvers are plain maps, whole whatever happened to the machine.
+            Err(poisoned) => poisoned.into_inner(),
+        };
+        if !self.state.is_poisoned() && !state.machine.is_closed() {
+            state.machine.fail(
+                now,
+                SourceError::DriverGone {
+                    cause: cause.clone(),
+                },
+            );
+        }
+        let cause = match state.machine.closed() {
+            Some(cause) => cause.clone(),
+            None => cause,
+        };
+        let commits = std::mem::take(&mut state.commits).into_values();
+        let settles = std::mem::take(&mut state.settles).into_values();
+        let waiting: Vec<Resolver<Committed>> = commits
+            .chain(settles)
+            .chain(std::mem::take(&mut state.restores))
+            .collect();
+        let reader = state.reader.take();
+        self.revoked.store(u64::MAX, Ordering::Release);
+        drop(state);
+        for resolver in waiting {
+            resolver.resolve(Err(connector_core::CheckpointError::Closed {
+                cause: cause.clone(),
+            }));
+        }
+        self.reads.send_replace(false);
+        self.ended.send_replace(true);
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+    }
+}
+
+fn panicked<T>(_: PoisonError<T>) -> Cause {
+    Cause::new(DriverPanicked {
+        text: "the source's state was left half-changed".to_owned(),
+    })
+}
+
+/// The message of a panic.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".to_owned())
+}

@@ -1,0 +1,124 @@
+//! What a source has done, in numbers.
+
+use std::time::Duration;
+
+/// What a source has done and holds. Plain numbers, always on.
+///
+/// Counters count from the source's beginning; the rest says how things stand. The names are the
+/// same as those of the metrics that the feature `metrics` publishes, with the prefix
+/// `pubsub_source_`.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Counter: deliveries received, redeliveries included.
+    pub received: u64,
+    /// Counter: bytes of payloads, attributes and keys received.
+    pub received_bytes: u64,
+    /// Counter: messages handed out to the host.
+    pub handed_out: u64,
+    /// Counter: deliveries whose acknowledgement was confirmed while their lease lasted.
+    pub acknowledged: u64,
+    /// Counter: handed-out deliveries whose lease ended before they were confirmed.
+    pub lapsed: u64,
+    /// Counter: deliveries that were dropped since their lease ended before they were handed out.
+    pub lapsed_in_buffer: u64,
+    /// Counter: deliveries given back.
+    pub released: u64,
+    /// Counter: deliveries whose lease was extended, each extension counted.
+    pub extended: u64,
+    /// Counter: redeliveries of messages that were held, not handed out again.
+    pub redelivered: u64,
+    /// Counter: deliveries that a durable epoch names, acknowledged and not handed out.
+    pub recognised: u64,
+    /// Counter: deliveries given back because they were held longer than `max_hold`.
+    pub held_too_long: u64,
+    /// Counter: ids that left the seen window early because it was full.
+    pub seen_overflowed: u64,
+    /// Counter: requests that had to be sent again.
+    pub retried: u64,
+    /// Counter: pull streams opened.
+    pub streams_opened: u64,
+    /// Counter: snapshots taken.
+    pub snapshots: u64,
+    /// Counter: commits whose deliveries all have a verdict.
+    pub commits: u64,
+    /// Gauge: pull streams whose server has begun to answer.
+    pub open_streams: usize,
+    /// Gauge: messages received and not handed out.
+    pub buffered: usize,
+    /// Gauge: bytes of the messages received and not handed out.
+    pub buffered_bytes: usize,
+    /// Gauge: deliveries leased and without a verdict.
+    pub leased: usize,
+    /// Gauge: ids in the seen window.
+    pub seen: usize,
+    /// Gauge: commits that wait for verdicts.
+    pub pending_commits: usize,
+    /// Gauge: the number of unacknowledged messages the server is told to send.
+    pub told_limit: u64,
+    /// Gauge: seconds that a lease lasts at present.
+    pub lease_seconds: u64,
+    /// Gauge: seconds since the oldest delivery that is held was received.
+    pub oldest_held_seconds: f64,
+    /// Gauge: seconds the last commit took from its call to its last verdict.
+    pub commit_seconds: f64,
+}
+
+#[cfg(any(test, feature = "metrics"))]
+/// A number by name, and whether it only grows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Figure {
+    Counter(u64),
+    Gauge(f64),
+}
+
+impl Stats {
+    #[cfg(any(test, feature = "metrics"))]
+    /// Every figure by its name, in the order of the fields.
+    pub(crate) fn figures(&self) -> [(&'static str, Figure); 26] {
+        use Figure::{Counter, Gauge};
+        // Exact up to 2^53.
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "gauges are floating-point numbers"
+        )]
+        let count = |number: usize| Gauge(number as f64);
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "gauges are floating-point numbers"
+        )]
+        let number = |number: u64| Gauge(number as f64);
+        [
+            ("received", Counter(self.received)),
+            ("received_bytes", Counter(self.received_bytes)),
+            ("handed_out", Counter(self.handed_out)),
+            ("acknowledged", Counter(self.acknowledged)),
+            ("lapsed", Counter(self.lapsed)),
+            ("lapsed_in_buffer", Counter(self.lapsed_in_buffer)),
+            ("released", Counter(self.released)),
+            ("extended", Counter(self.extended)),
+            ("redelivered", Counter(self.redelivered)),
+            ("recognised", Counter(self.recognised)),
+            ("held_too_long", Counter(self.held_too_long)),
+            ("seen_overflowed", Counter(self.seen_overflowed)),
+            ("retried", Counter(self.retried)),
+            ("streams_opened", Counter(self.streams_opened)),
+            ("snapshots", Counter(self.snapshots)),
+            ("commits", Counter(self.commits)),
+            ("open_streams", count(self.open_streams)),
+            ("buffered", count(self.buffered)),
+            ("buffered_bytes", count(self.buffered_bytes)),
+            ("leased", count(self.leased)),
+            ("seen", count(self.seen)),
+            ("pending_commits", count(self.pending_commits)),
+            ("told_limit", number(self.told_limit)),
+            ("lease_seconds", number(self.lease_seconds)),
+            ("oldest_held_seconds", Gauge(self.oldest_held_seconds)),
+            ("commit_seconds", Gauge(self.commit_seconds)),
+        ]
+    }
+
+    pub(crate) fn seconds(span: Duration) -> f64 {
+        span.as_secs_f64()
+    }
+}
