@@ -1,4 +1,4 @@
-//! The conformance suite: one test per clause of the checkpoint contract, for anyone's connector.
+#![doc = include_str!("conformance/guide.md")]
 
 mod check;
 mod clause;

@@ -1,4 +1,8 @@
 //! The steps of a host's loop that are easy to get wrong.
+//!
+//! [`next_when`] and [`settle`] are the loop's; the crate's first page shows it whole. A host that
+//! buffers between the source and its sinks lets each cut travel with the records instead:
+//! [`BarrierExt::with_barriers`].
 
 mod barriers;
 mod step;
@@ -18,6 +22,11 @@ use crate::{CheckpointError, Committed, Epoch, Receipt};
 ///
 /// Push the result into a `FuturesUnordered` instead of awaiting it inline: while it waits for the
 /// service, the loop must go on reading. Its output is the epoch, for the store's settled mark.
+///
+/// # Errors
+///
+/// The future fails with the first receipt's error once *every* receipt has resolved. The epoch is
+/// then committed all the same (C11), only without a mark.
 ///
 /// # Cancel safety
 ///

@@ -54,6 +54,40 @@ pub trait BarrierExt: Checkpoint + Stream + Sized {
     /// an error none comes.
     ///
     /// Epochs are committed through [`WithBarriers::checkpoints`].
+    ///
+    /// ```
+    /// use connector_core::{Checkpoint, CheckpointError, Epoch, host::{BarrierExt, Event}};
+    /// use futures::{Stream, StreamExt};
+    ///
+    /// async fn run<S, M, E>(source: S, ticks: impl Stream) -> Result<(), E>
+    /// where
+    ///     S: Stream<Item = Result<M, E>> + Checkpoint + Unpin,
+    ///     E: From<CheckpointError>,
+    /// {
+    ///     let mut epoch = Epoch::default();
+    ///     let next_epoch = move || {
+    ///         epoch = epoch.next();
+    ///         epoch
+    ///     };
+    ///     let barriers = source.with_barriers(ticks, next_epoch);
+    ///     let checkpoints = barriers.checkpoints();
+    ///     // Up to 64 records are enriched at a time; `buffered` keeps their order, and so the cuts.
+    ///     let enriched = barriers.map(|event| async { event }).buffered(64);
+    ///     let mut events = std::pin::pin!(enriched);
+    ///     while let Some(event) = events.next().await {
+    ///         match event? {
+    ///             Event::Record(_record) => { /* into the sinks */ }
+    ///             Event::Barrier(epoch, receipt) => {
+    ///                 // The sinks' snapshots are taken here, before anything is awaited.
+    ///                 let _state = receipt.await?;
+    ///                 // Save, then:
+    ///                 drop(checkpoints.commit(epoch));
+    ///             }
+    ///         }
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
     fn with_barriers<T, F>(self, ticks: T, next_epoch: F) -> WithBarriers<Self, T, F>
     where
         T: Stream,
