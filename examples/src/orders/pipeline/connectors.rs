@@ -1,0 +1,87 @@
+//! The three connectors of the job.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cloudtasks_sink::{CloudTasksSink, HttpTask};
+use connector_core::{BoxError, Restored, shard};
+use pubsub_sink::{PublishMessage, PubsubSink};
+use pubsub_source::PubsubSource;
+
+use super::super::order::{EnrichedOrder, PathSegment};
+use super::{PipelineError, PipelineSpec};
+
+/// How long what a killed pipeline held stays out of its successor's reach. Shorter than the
+/// default of 60 s: somebody is watching.
+const LEASE: Duration = Duration::from_secs(20);
+
+pub(super) fn source(
+    spec: &PipelineSpec,
+    restored: Option<Restored<pubsub_source::SourceState>>,
+) -> Result<PubsubSource, PipelineError> {
+    PubsubSource::builder(spec.subscription.clone())
+        .endpoint(spec.pubsub.endpoint()?)
+        .credentials(spec.pubsub.credentials())
+        .max_extension(LEASE)
+        .restore(restored)
+        .build()
+        .map_err(PipelineError::Source)
+}
+
+/// Publishes each order to the topic of its region.
+pub(super) fn publish(
+    spec: &PipelineSpec,
+    restored: Option<Restored<pubsub_sink::SinkState>>,
+) -> Result<PubsubSink<Arc<EnrichedOrder>>, PipelineError> {
+    let regions = spec.regions.clone();
+    PubsubSink::builder(|order: &Arc<EnrichedOrder>| Ok(Some(PublishMessage::json(&**order)?)))
+        .resolve(move |order: &Arc<EnrichedOrder>| regions.get(&order.order.region).cloned())
+        .endpoint(spec.pubsub.endpoint()?)
+        .credentials(spec.pubsub.credentials())
+        .restore(restored)
+        .build()
+        .map_err(PipelineError::PublishSetup)
+}
+
+/// Creates a task per routed order, spread over the queues by customer.
+///
+/// Named by the event id: an order that is read again after a crash meets its own task. A rejected
+/// order ends the pipeline, which is the default, since nothing here may be lost without a word.
+pub(super) fn tasks(
+    spec: &PipelineSpec,
+    restored: Option<Restored<cloudtasks_sink::SinkState>>,
+) -> Result<CloudTasksSink<Arc<EnrichedOrder>>, PipelineError> {
+    let queues = spec.queues.clone();
+    CloudTasksSink::builder(|order: &Arc<EnrichedOrder>| call(order))
+        .resolve(move |order: &Arc<EnrichedOrder>| {
+            queues[shard(&order.order.customer, queues.len())].clone()
+        })
+        .task_id(|order: &Arc<EnrichedOrder>| order.order.event_id.clone())
+        .allow_hosts(spec.partner_hosts.iter().cloned())
+        .endpoint(spec.tasks.endpoint()?)
+        .credentials(spec.tasks.credentials())
+        .restore(restored)
+        .build()
+        .map_err(PipelineError::TaskSetup)
+}
+
+/// The partner's call for an order; none for a customer without a route.
+fn call(enriched: &EnrichedOrder) -> Result<Option<HttpTask>, BoxError> {
+    let Some(route) = &enriched.route else {
+        return Ok(None);
+    };
+    let order = &enriched.order;
+    let url = format!(
+        "{}/orders/{}",
+        route.endpoint,
+        PathSegment::parse(&order.order_id)?
+    );
+    let mut task = HttpTask::post(url)?
+        .header("Content-Type", "application/json")
+        .header("X-Tenant", route.tenant.as_str())
+        .json(enriched)?;
+    if let Some(at) = order.dispatch_at {
+        task = task.schedule_at(at);
+    }
+    Ok(Some(task))
+}

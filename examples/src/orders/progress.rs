@@ -1,0 +1,116 @@
+//! Live progress: bars on a terminal, plain lines elsewhere.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
+/// What is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shown {
+    /// Orders that reached their region.
+    pub(crate) published: u64,
+    /// Orders that reached the partner.
+    pub(crate) called: u64,
+}
+
+/// Between two plain lines; a log wants fewer than an eye.
+const LINE_EVERY: Duration = Duration::from_secs(2);
+
+/// Where progress goes: always standard error, since standard output ends with the figures.
+#[derive(Debug)]
+pub(crate) enum Progress {
+    /// Bars that are drawn over.
+    Bars {
+        screen: MultiProgress,
+        published: ProgressBar,
+        called: ProgressBar,
+    },
+    /// A line now and then.
+    Lines {
+        orders: u64,
+        routed: u64,
+        last: Option<(Instant, Shown)>,
+    },
+}
+
+impl Progress {
+    /// Bars when standard error is a terminal.
+    pub(crate) fn start(orders: u64, routed: u64) -> Self {
+        if !std::io::stderr().is_terminal() {
+            return Self::Lines {
+                orders,
+                routed,
+                last: None,
+            };
+        }
+        let screen = MultiProgress::new();
+        let bar = |length, what: &'static str| {
+            let bar = screen.add(ProgressBar::new(length));
+            // The template is a constant, so a refused one is a plain bar in every run or in none.
+            if let Ok(style) = ProgressStyle::with_template(
+                "{prefix:>20} {wide_bar} {human_pos}/{human_len} {per_sec:>10}",
+            ) {
+                bar.set_style(style);
+            }
+            bar.with_prefix(what)
+        };
+        let published = bar(orders, "published to regions");
+        let called = bar(routed, "taken by partners");
+        Self::Bars {
+            screen,
+            published,
+            called,
+        }
+    }
+
+    /// Shows how far the run is.
+    pub(crate) fn show(&mut self, now: Instant, shown: Shown) {
+        match self {
+            Self::Bars {
+                published, called, ..
+            } => {
+                published.set_position(shown.published);
+                called.set_position(shown.called);
+            }
+            Self::Lines {
+                orders,
+                routed,
+                last,
+            } => {
+                let due = last.is_none_or(|(at, before)| {
+                    now.duration_since(at) >= LINE_EVERY && before != shown
+                });
+                if due {
+                    eprintln!(
+                        "{} of {orders} published to regions, {} of {routed} taken by partners",
+                        shown.published, shown.called
+                    );
+                    *last = Some((now, shown));
+                }
+            }
+        }
+    }
+
+    /// Says something that happened, above the bars.
+    pub(crate) fn say(&self, text: &str) {
+        match self {
+            // A terminal that went away has nobody to tell.
+            Self::Bars { screen, .. } => drop(screen.println(text)),
+            Self::Lines { .. } => eprintln!("{text}"),
+        }
+    }
+
+    /// Leaves the bars as they are.
+    pub(crate) fn finish(self) {
+        match self {
+            Self::Bars {
+                published, called, ..
+            } => {
+                published.abandon();
+                called.abandon();
+            }
+            Self::Lines { .. } => {}
+        }
+    }
+}

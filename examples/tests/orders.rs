@@ -1,0 +1,203 @@
+//! The main job with small numbers: with and without a crash, and with what can be wrong around it.
+
+use std::process::{Command, Output, Stdio};
+
+use clap::Parser;
+use examples::orders::{self, Options, OrdersError, Program, Report};
+use gcp_emulator::{Emulator, Method};
+
+async fn run(arguments: &str) -> Result<Report, OrdersError> {
+    let arguments = std::iter::once("orders").chain(arguments.split_whitespace());
+    let options = Options::try_parse_from(arguments).unwrap();
+    orders::run(&options, &Program::at(env!("CARGO_BIN_EXE_orders-child"))).await
+}
+
+fn assert_nothing_is_missing(report: &Report, orders: u64, unrouted: u64) {
+    assert_eq!(report.lost, 0, "{report:#?}");
+    assert_eq!(report.orders, orders, "{report:#?}");
+    assert_eq!(report.unrouted, unrouted, "{report:#?}");
+    assert_eq!(report.distinct_published, orders, "{report:#?}");
+    assert_eq!(
+        report.distinct_partner_orders,
+        orders - unrouted,
+        "{report:#?}"
+    );
+    // Named by the event: a second task for an order is refused, whatever was repeated.
+    assert_eq!(report.tasks_created, orders - unrouted, "{report:#?}");
+    assert_eq!(
+        report.published_to_regions,
+        orders + report.duplicate_publishes,
+        "{report:#?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_crash_every_order_arrives_exactly_once() {
+    let report = run("--orders 300 --checkpoint-interval 200ms")
+        .await
+        .unwrap();
+    assert_nothing_is_missing(&report, 300, 0);
+    assert_eq!(report.duplicate_publishes, 0, "{report:#?}");
+    assert_eq!(report.partner_calls, 300, "{report:#?}");
+    assert_eq!(report.restarts, 0, "{report:#?}");
+    assert!(report.checkpoints >= 2, "{report:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crash_in_the_middle_loses_nothing() {
+    let report = run("--orders 300 --checkpoint-interval 200ms --crash-after 120")
+        .await
+        .unwrap();
+    assert_nothing_is_missing(&report, 300, 0);
+    assert_eq!(report.restarts, 1, "{report:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crash_that_takes_the_state_along_loses_nothing() {
+    let report = run("--orders 300 --checkpoint-interval 200ms --crash-after 120 --lose-state");
+    let report = report.await.unwrap();
+    assert_nothing_is_missing(&report, 300, 0);
+    assert_eq!(report.restarts, 1, "{report:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_without_a_route_is_published_and_calls_nobody() {
+    let report = run("--orders 300 --checkpoint-interval 200ms --unrouted-share 0.1").await;
+    let report = report.unwrap();
+    assert!((1..150).contains(&report.unrouted), "{report:#?}");
+    assert_nothing_is_missing(&report, 300, report.unrouted);
+    assert_eq!(report.partner_calls, 300 - report.unrouted, "{report:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_running_is_used_and_left_as_it_was() {
+    let server = Emulator::builder()
+        .listen(([127, 0, 0, 1], 0).into())
+        .await
+        .unwrap();
+    let address = server.local_addr().unwrap();
+    let flags = format!("--orders 100 --checkpoint-interval 200ms --pubsub {address}");
+    for _repeated in 0..2 {
+        assert_nothing_is_missing(&run(&flags).await.unwrap(), 100, 0);
+    }
+    let seen = server.observe();
+    assert_eq!(seen.count(Method::CreateTopic), 10);
+    assert_eq!(seen.count(Method::DeleteTopic), 10);
+    assert_eq!(seen.count(Method::CreateSubscription), 10);
+    assert_eq!(seen.count(Method::DeleteSubscription), 10);
+    let pipelines = seen
+        .subscriptions
+        .iter()
+        .filter(|(name, _)| name.ends_with("orders-pipeline"));
+    for (name, subscription) in pipelines {
+        assert_eq!(
+            subscription.acks, 100,
+            "{name} was not drained before it was deleted"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_state_directory_serves_one_run_after_the_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let flags = format!(
+        "--orders 100 --checkpoint-interval 200ms --state {}",
+        directory.path().join("state").display()
+    );
+    for _repeated in 0..2 {
+        let report = run(&flags).await.unwrap();
+        assert_nothing_is_missing(&report, 100, 0);
+        // Counted from where the run before it ended.
+        assert!((1..100).contains(&report.checkpoints), "{report:#?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unreachable_server_is_one_error_that_names_what_was_wanted_of_it() {
+    // Port 1 belongs to a service that nobody runs.
+    let error = run("--orders 10 --pubsub 127.0.0.1:1").await.unwrap_err();
+    assert!(matches!(error, OrdersError::Create { .. }), "{error:?}");
+    let text = error.to_string();
+    assert!(
+        text.contains("could not be created; no order was published"),
+        "{text}"
+    );
+}
+
+/// The program as a person starts it.
+fn program(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_orders-child"))
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn the_last_line_of_the_output_is_the_json_object() {
+    let output = program(&["--orders", "50", "--checkpoint-interval", "200ms", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let output = String::from_utf8(output.stdout).unwrap();
+    let last: serde_json::Value = serde_json::from_str(output.lines().last().unwrap()).unwrap();
+    assert_eq!(last["orders"], 50);
+    assert_eq!(last["lost"], 0);
+    assert_eq!(last["distinct_partner_orders"], 50);
+    assert!(
+        output.contains("partner calls"),
+        "the table comes before it:\n{output}"
+    );
+}
+
+#[test]
+fn an_error_is_one_line_and_exit_code_2() {
+    let output = program(&["--orders", "50", "--pubsub", "localhost"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(output.stdout.is_empty(), "{output:?}");
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(text.contains("\"localhost\" has no port"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_checkpoint_is_one_error_and_stays_in_place() {
+    let directory = tempfile::tempdir().unwrap();
+    let state = directory.path().join("state");
+    let flags = format!(
+        "--orders 100 --checkpoint-interval 200ms --state {}",
+        state.display()
+    );
+    run(&flags).await.unwrap();
+
+    let newest = files(&state)
+        .into_iter()
+        .filter(|(name, _)| name.starts_with("checkpoint-"))
+        .max()
+        .expect("a run leaves its newest state");
+    let half = &newest.1[..newest.1.len() / 2];
+    std::fs::write(state.join(&newest.0), half).unwrap();
+
+    let error = run(&flags).await.unwrap_err();
+    let source = std::error::Error::source(&error)
+        .expect("what the store said")
+        .to_string();
+    assert!(matches!(error, OrdersError::State { .. }), "{error:?}");
+    assert!(
+        source.contains(&newest.0),
+        "the file is not named: {source}"
+    );
+    assert!(
+        source.contains("deleting it"),
+        "what deleting it costs is not said: {source}"
+    );
+    assert_eq!(std::fs::read(state.join(&newest.0)).unwrap(), half);
+}
+
+fn files(directory: &std::path::Path) -> Vec<(String, Vec<u8>)> {
+    let entries = std::fs::read_dir(directory).unwrap().map(Result::unwrap);
+    entries
+        .map(|entry| {
+            let name = entry.file_name().into_string().unwrap();
+            (name, std::fs::read(entry.path()).unwrap())
+        })
+        .collect()
+}
