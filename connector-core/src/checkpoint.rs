@@ -176,3 +176,19 @@ impl<S> Restored<S> {
         })
     }
 }
+
+impl<A, B> Restored<(A, B)> {
+    /// Takes a pair of states apart, so that each can go to its builder.
+    #[must_use]
+    pub fn unzip(self) -> (Restored<A>, Restored<B>) {
+        let Self {
+            epoch,
+            state: (a, b),
+            settled,
+        } = self;
+        (
+            Restored::new(epoch, a).settled(settled),
+            Restored::new(epoch, b).settled(settled),
+        )
+    }
+}

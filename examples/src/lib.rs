@@ -1,3 +1,8 @@
 #![doc = include_str!("../README.md")]
 
 pub mod orders;
+
+/// The workspace's README, so that its program is compiled with the doc tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;
