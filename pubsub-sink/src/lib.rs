@@ -7,6 +7,8 @@ mod error;
 mod events;
 mod machine;
 mod message;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod published;
 mod settings;
 mod shared;

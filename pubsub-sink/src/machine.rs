@@ -205,6 +205,7 @@ impl Machine {
         self.requests = Requests::default();
         self.rejections = Rejections::default();
         self.cuts = Cuts::default();
+        self.counters.destinations_released += self.destinations.released();
         self.destinations = Destinations::new(
             self.settings.max_destinations,
             self.settings.idle_destinations,
@@ -347,7 +348,8 @@ impl Machine {
 
     pub(crate) fn stats(&self) -> Stats {
         Stats {
-            destinations_released: self.destinations.released(),
+            destinations_released: self.counters.destinations_released
+                + self.destinations.released(),
             in_flight_records: self.held.items as u64,
             in_flight_bytes: self.held.bytes as u64,
             in_flight_requests: self.requests.len() as u64,

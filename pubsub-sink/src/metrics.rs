@@ -1,0 +1,72 @@
+//! The stats through the `metrics` facade.
+
+use metrics::{Counter, Gauge, Label};
+
+use crate::Stats;
+
+/// One number of [`Stats`].
+pub(crate) struct Number {
+    pub(crate) metric: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) value: u64,
+}
+
+/// How a number moves.
+#[derive(Debug, Clone, Copy)]
+#[expect(
+    non_camel_case_types,
+    reason = "the names stand before the numbers where those are declared"
+)]
+pub(crate) enum Kind {
+    /// Only up.
+    counter,
+    /// Up and down.
+    gauge,
+}
+
+enum Instrument {
+    Counter(Counter),
+    Gauge(Gauge),
+}
+
+/// Registered once: looking a metric up by name at each turn would cost more than the turn.
+pub(crate) struct Instruments {
+    instruments: Vec<Instrument>,
+    published: Stats,
+}
+
+impl Instruments {
+    pub(crate) fn new(instance: &str) -> Self {
+        let label = || vec![Label::new("instance", instance.to_owned())];
+        let instruments = Stats::default()
+            .numbers()
+            .into_iter()
+            .map(|number| match number.kind {
+                Kind::counter => Instrument::Counter(metrics::counter!(number.metric, label())),
+                Kind::gauge => Instrument::Gauge(metrics::gauge!(number.metric, label())),
+            })
+            .collect();
+        Self {
+            instruments,
+            published: Stats::default(),
+        }
+    }
+
+    /// Publishes the numbers, when any has changed.
+    pub(crate) fn publish(&mut self, stats: &Stats) {
+        if *stats == self.published {
+            return;
+        }
+        self.published = *stats;
+        for (instrument, number) in self.instruments.iter().zip(stats.numbers()) {
+            match instrument {
+                Instrument::Counter(counter) => counter.absolute(number.value),
+                #[expect(
+                    clippy::cast_precision_loss,
+                    reason = "gauges are f64 in the facade; what is held is far below 2^53"
+                )]
+                Instrument::Gauge(gauge) => gauge.set(number.value as f64),
+            }
+        }
+    }
+}

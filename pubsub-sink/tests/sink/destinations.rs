@@ -1,0 +1,115 @@
+//! Many topics, missing topics, slow topics.
+
+use std::time::Duration;
+
+use futures::SinkExt;
+use gcp_emulator::{Code, Fault, Method, Rule};
+use pubsub_sink::SinkError;
+
+use crate::world::{LONG, World, feed, full, numbers, record};
+
+#[tokio::test(start_paused = true)]
+async fn thousands_of_topics_share_one_connection_and_are_let_go_again() {
+    let names: Vec<String> = (0..2_000).map(|n| format!("topic-{n}")).collect();
+    let world = World::new(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut sink = world.sink();
+    let mut most = 0;
+    for name in &names {
+        sink.feed(record(name, "x")).await.unwrap();
+        most = most.max(sink.stats().destinations);
+    }
+    sink.flush().await.unwrap();
+    assert!(most <= 101, "{most} destinations in use");
+    assert!(names.iter().all(|name| world.stored(name).len() == 1));
+    assert_eq!(world.emulator.observe().connections_opened, 1);
+    assert!(sink.stats().destinations_released >= 1_899);
+    for name in &names[..10] {
+        feed(&mut sink, std::iter::repeat_n(record(name, "y"), 100)).await;
+    }
+    sink.flush().await.unwrap();
+    assert!(
+        names[..10]
+            .iter()
+            .all(|name| world.stored(name).len() == 101)
+    );
+    tokio::time::sleep(LONG + Duration::from_secs(1)).await;
+    assert_eq!(sink.stats().destinations, 0, "idle ones are let go");
+}
+
+#[tokio::test(start_paused = true)]
+async fn publishing_to_existing_topics_makes_no_administrative_call() {
+    let names = [
+        "one-topic",
+        "two-topic",
+        "three-topic",
+        "four-topic",
+        "five-topic",
+    ];
+    let world = World::new(&names);
+    for method in [Method::GetTopic, Method::CreateTopic] {
+        world.fault(Rule::on(method).then(Fault::answer(Code::PermissionDenied, "no")));
+    }
+    let mut sink = world.sink();
+    for n in numbers(0..1_000) {
+        let at = n.parse::<usize>().unwrap() % names.len();
+        sink.feed(record(names[at], n)).await.unwrap();
+    }
+    sink.flush().await.unwrap();
+    let stored: usize = names.iter().map(|name| world.stored(name).len()).sum();
+    assert_eq!(stored, 1_000);
+    assert_eq!(
+        world.count(Method::GetTopic) + world.count(Method::CreateTopic),
+        0
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_topic_that_takes_nothing_does_not_hold_up_the_others() {
+    let world = World::new(&["slow", "fast"]);
+    let slow = full("slow");
+    let rule = Rule::on(Method::Publish)
+        .when(move |call| call.resource() == Some(&slow))
+        .then(Fault::Never);
+    world.fault(rule);
+    let mut sink = world.sink();
+    for n in numbers(0..100) {
+        feed(&mut sink, [record("slow", n.clone()), record("fast", n)]).await;
+    }
+    let fast = full("fast");
+    let arrived = world
+        .emulator
+        .wait_until(
+            |seen| seen.topic(&fast).published == 100,
+            Duration::from_secs(5),
+        )
+        .await;
+    assert!(arrived);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_denied_topic_ends_the_sink_with_its_name_and_the_code() {
+    let world = World::new(&["secret"]);
+    world.fault_on_publish(Fault::answer(Code::PermissionDenied, "not yours"));
+    let mut sink = world.sink();
+    sink.feed(record("secret", "x")).await.unwrap();
+    let error = sink.flush().await.unwrap_err();
+    assert!(matches!(error, SinkError::Refused { .. }), "{error}");
+    assert!(
+        error.to_string().contains("projects/demo/topics/secret"),
+        "{error}"
+    );
+    assert_eq!(error.code(), Some(pubsub_sink::Code::PermissionDenied));
+    assert_eq!(world.count(Method::Publish), 1, "not retried");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_topic_ends_the_sink_with_its_name_and_what_to_do() {
+    let world = World::new(&[]);
+    let mut sink = world.sink();
+    sink.feed(record("nowhere", "x")).await.unwrap();
+    let error = sink.flush().await.unwrap_err();
+    assert!(matches!(error, SinkError::TopicMissing { .. }), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("projects/demo/topics/nowhere") && text.contains("create the topic"));
+    assert_eq!(error.code(), Some(pubsub_sink::Code::NotFound));
+}

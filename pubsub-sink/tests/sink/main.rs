@@ -1,0 +1,17 @@
+//! The sink against the embedded server.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod checkpoints;
+mod conformance;
+mod destinations;
+mod documents;
+mod limits;
+mod log;
+mod order;
+mod outages;
+mod rejections;
+mod sockets;
+mod stopping;
+mod submitting;
+mod world;
