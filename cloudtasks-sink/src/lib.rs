@@ -1,1 +1,30 @@
-//! cloudtasks-sink
+#![doc = include_str!("../README.md")]
+
+mod builder;
+mod driver;
+mod error;
+mod event;
+mod machine;
+mod naming;
+mod options;
+mod request;
+mod sink;
+mod state;
+mod stats;
+mod submitted;
+mod task;
+
+pub use builder::{SinkBuilder, SinkDriver};
+pub use error::{BuildError, SinkError};
+pub use machine::RetryBudget;
+pub use naming::TaskKey;
+pub use sink::CloudTasksSink;
+pub use state::SinkState;
+pub use stats::Stats;
+pub use submitted::Submitted;
+pub use task::{HeaderRule, HttpMethod, HttpTask, TaskError, UrlRule};
+
+pub use gcp_wire::{
+    Code, Credentials, CredentialsError, CredentialsSource, Endpoint, EndpointError, Fault,
+    NameError, QueueName, RpcError, Service, WireError,
+};

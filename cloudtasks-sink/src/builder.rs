@@ -1,0 +1,395 @@
+//! How a sink is set up.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use connector_core::{
+    Budget, DestinationResolver, Encode, Epoch, Fail, FailureHandler, Fixed, Limits, Restored,
+    StateError, Versioned,
+};
+use futures::future::BoxFuture;
+use gcp_wire::{Connection, ConnectionOptions, Credentials, Endpoint, QueueName, Service};
+
+use crate::driver::{Driver, Shared};
+use crate::error::BuildError;
+use crate::machine::{Machine, RetryBudget};
+use crate::naming::{KeyOf, Naming, TaskKey};
+use crate::options::Options;
+use crate::sink::{CloudTasksSink, Preparation};
+use crate::state::{CONNECTOR, SinkState};
+use crate::task::{AllowedHosts, HttpTask};
+
+/// Sets a [`CloudTasksSink`] up.
+///
+/// Made by [`CloudTasksSink::builder`]. A queue ([`queue`](Self::queue) or
+/// [`resolve`](Self::resolve)) is required; everything else has a default. Whatever takes two
+/// settings to judge is checked by [`build`](Self::build), and refused with both named.
+#[must_use = "nothing is created before build()"]
+pub struct SinkBuilder<R> {
+    encode: Box<dyn Encode<R, HttpTask>>,
+    resolve: Option<Box<dyn DestinationResolver<R, QueueName>>>,
+    key: Option<KeyOf<R>>,
+    minted: bool,
+    hosts: Option<Vec<String>>,
+    handler: Box<dyn FailureHandler>,
+    endpoint: Endpoint,
+    credentials: Credentials,
+    options: Options,
+    /// The setting by which the limits were changed.
+    limited_by: Option<&'static str>,
+    budget: Option<Budget>,
+    restored: Vec<Restored<SinkState>>,
+}
+
+impl<R> SinkBuilder<R> {
+    pub(crate) fn new(encode: Box<dyn Encode<R, HttpTask>>) -> Self {
+        Self {
+            encode,
+            resolve: None,
+            key: None,
+            minted: false,
+            hosts: None,
+            handler: Box::new(Fail),
+            endpoint: Endpoint::production(Service::CloudTasks),
+            credentials: Credentials::application_default(),
+            options: Options::default(),
+            limited_by: None,
+            budget: None,
+            restored: Vec::new(),
+        }
+    }
+
+    /// Puts every task into one queue. Replaces an earlier `queue` or [`resolve`](Self::resolve).
+    ///
+    /// Queues are never created: one with the service's default rates would defeat the pacing that
+    /// a queue is there for. A missing queue ends the sink with an error that names it.
+    pub fn queue(self, queue: QueueName) -> Self
+    where
+        R: 'static,
+    {
+        self.resolve(Fixed::new(queue))
+    }
+
+    /// Chooses the queue of each record, before the record is encoded. Replaces an earlier
+    /// [`queue`](Self::queue) or `resolve`.
+    ///
+    /// A resolver that names no queue ends the sink: that is a mistake in the configuration, and a
+    /// failure handler could drop a whole stream for it. A queue costs the sink nothing, so
+    /// sharding over several is the way past the 500 tasks a second that one queue dispatches;
+    /// [`connector_core::shard`] spreads keys evenly.
+    pub fn resolve(mut self, resolver: impl DestinationResolver<R, QueueName> + 'static) -> Self {
+        self.resolve = Some(Box::new(resolver));
+        self
+    }
+
+    /// Names each task by a key of its record: the task's id is the key's SHA-256. Default: the
+    /// service names tasks, which is fastest.
+    ///
+    /// With names a record that comes again, after a restore or a retry, makes no second task while
+    /// the first exists or its name is retained: the answer ALREADY_EXISTS is success, counted as
+    /// `duplicates`. The window starts when the task *is executed or deleted* (a task scheduled far
+    /// ahead keeps its name until then and for the window on top); published figures for it range
+    /// from about 1 hour to 24 hours, so rely on no more than one hour.
+    ///
+    /// A key stands for one unchanging task: the service keeps the first one whatever a second one
+    /// says. Put a version into the key when changed data must make a new task. The queue is part of
+    /// a name: the same key in two queues makes two tasks. A record without a key ends the sink,
+    /// one whose key cannot be read goes to the failure handler. Naming costs the service a lookup
+    /// for each creation.
+    ///
+    /// Excludes [`minted_names`](Self::minted_names).
+    pub fn task_id<K: Into<TaskKey>>(
+        mut self,
+        mut key: impl FnMut(&R) -> K + Send + 'static,
+    ) -> Self {
+        self.key = Some(Box::new(move |record| key(record).into()));
+        self
+    }
+
+    /// Names each task at random when its record is accepted. Default: the service names tasks,
+    /// which is fastest.
+    ///
+    /// Then a retry after a lost answer cannot create a second task, for as long as this sink lives;
+    /// a record that comes again after a restore still makes another task. Excludes
+    /// [`task_id`](Self::task_id).
+    pub const fn minted_names(mut self) -> Self {
+        self.minted = true;
+        self
+    }
+
+    /// Lets tasks call these hosts only; a task for another one is a rejection. Default: any host.
+    ///
+    /// Compared without letter case and without the port. Use it whenever a URL, or a part of one,
+    /// comes from a record: Cloud Tasks calls from inside Google's network and may carry a token of
+    /// yours.
+    pub fn allow_hosts<H: Into<String>>(mut self, hosts: impl IntoIterator<Item = H>) -> Self {
+        self.hosts = Some(hosts.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Decides what becomes of rejected records. Default: [`Fail`], which ends the sink at the
+    /// first, so that nothing is lost without being asked.
+    ///
+    /// A rejected record's payload is the whole encoded task, with its headers: it may hold
+    /// credentials.
+    pub fn on_rejected(mut self, handler: impl FailureHandler) -> Self {
+        self.handler = Box::new(handler);
+        self
+    }
+
+    /// Says where the service is. Default: Cloud Tasks in production. The environment is never
+    /// asked; [`Endpoint::emulator_from_env`] is there for hosts that want that.
+    pub fn endpoint(mut self, endpoint: Endpoint) -> Self {
+        self.endpoint = endpoint;
+        self
+    }
+
+    /// Says who creates the tasks. Default: application-default credentials, looked up at the first
+    /// call. An emulator is never sent any.
+    pub fn credentials(mut self, credentials: Credentials) -> Self {
+        self.credentials = credentials;
+        self
+    }
+
+    /// Names this sink among several of its host. Default: `0`. A saved state restores only
+    /// the sink whose name it carries.
+    pub fn instance(mut self, name: impl Into<String>) -> Self {
+        self.options.instance = name.into();
+        self
+    }
+
+    /// Bounds the records accepted and without a verdict, parked ones included. Default: 1,000
+    /// records and 64 MiB of encoded requests, both also the reference figures of a single channel
+    /// (about 210 to 400 tasks a second measured, so 1,000 are at most 5 s of work).
+    ///
+    /// More of them hide longer hiccups and cost memory; beyond 100 per channel they wait for a
+    /// stream. A record is admitted below the limit, so that one larger than it is not stuck.
+    /// Excludes [`budget`](Self::budget).
+    pub const fn limits(mut self, limits: Limits) -> Self {
+        self.options.limits = limits;
+        self.limited_by = Some("limits");
+        self
+    }
+
+    /// Bounds the number of records accepted and without a verdict, and leaves the bytes as they
+    /// are: the first half of [`limits`](Self::limits). Default: 1,000. Excludes
+    /// [`budget`](Self::budget).
+    pub const fn in_flight(mut self, records: usize) -> Self {
+        self.options.limits.items = records;
+        self.limited_by = Some("in_flight");
+        self
+    }
+
+    /// Shares a budget with other connectors, instead of limits of its own. Not with the source
+    /// that feeds this sink, nor with the sink behind its failure handler: each would wait for room
+    /// that only the other can make.
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.budget = Some(budget);
+        self
+    }
+
+    /// Opens this many connections, each carrying 100 creations at a time. Default: 1, which takes
+    /// 210 to 400 tasks a second (measured against the service; a creation takes about a quarter
+    /// of a second). 1 to 256.
+    ///
+    /// Above 500 a second raise the traffic by at most half every five minutes, as Google asks.
+    pub const fn channels(mut self, channels: usize) -> Self {
+        self.options.channels = channels;
+        self
+    }
+
+    /// Bounds one CreateTask call. Default: 20 s, as Google's own clients have it; the service
+    /// refuses more than 30 s. Shorter ones make ambiguous failures out of slow successes.
+    pub const fn attempt_deadline(mut self, deadline: Duration) -> Self {
+        self.options.attempt_deadline = deadline;
+        self
+    }
+
+    /// How a task is tried again after UNAVAILABLE, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, a broken
+    /// connection or our own time-out. Default: 8 attempts, 100 ms doubling up to 10 s, which rides
+    /// out about 13 s of refusals. Spent, the sink ends.
+    pub const fn retries(mut self, budget: RetryBudget) -> Self {
+        self.options.retries = budget;
+        self
+    }
+
+    /// How a task is tried again while its queue does not exist. Default: 3 attempts, 500 ms
+    /// doubling up to 2 s: enough for a queue that was just created, short enough to name a
+    /// mistyped one at once. A queue that woke up after 30 idle days may take minutes. Spent, the
+    /// sink ends and names the queue.
+    pub const fn queue_missing_retries(mut self, budget: RetryBudget) -> Self {
+        self.options.queue_missing_retries = budget;
+        self
+    }
+
+    /// Ends the sink when records wait and none gets a verdict for this long, or the failure
+    /// handler owes one answer for this long. Default: 600 s, far above what the retries of one
+    /// record take (176 s at worst), so that it only ever catches what stands still.
+    pub const fn progress_timeout(mut self, timeout: Duration) -> Self {
+        self.options.progress_timeout = timeout;
+        self
+    }
+
+    /// How long `close` may take to give every accepted record its verdict. Default: 30 s, within
+    /// the grace that container platforms give to a process.
+    pub const fn close_timeout(mut self, budget: Duration) -> Self {
+        self.options.close_timeout = budget;
+        self
+    }
+
+    /// Restores the newest state that was ever durable: the next epochs must lie above it. Takes an
+    /// `Option`, for a first start, as well as a list.
+    pub fn restore(mut self, restored: impl IntoIterator<Item = Restored<SinkState>>) -> Self {
+        self.restored.extend(restored);
+        self
+    }
+
+    /// Builds the sink and spawns its driver on the current tokio runtime. Connects at the first
+    /// record.
+    ///
+    /// # Errors
+    ///
+    /// A [`BuildError`]; nothing was connected to or sent.
+    pub fn build(self) -> Result<CloudTasksSink<R>, BuildError> {
+        let runtime = tokio::runtime::Handle::try_current().map_err(|_| BuildError::NoRuntime)?;
+        let (sink, driver) = self.build_with_driver()?;
+        drop(runtime.spawn(driver));
+        Ok(sink)
+    }
+
+    /// Builds the sink, and its driver for a host that places it itself.
+    ///
+    /// The driver must be polled until it ends, and not in the same `select!` as an inline await of
+    /// anything of the sink. Dropping it ends the sink.
+    ///
+    /// # Errors
+    ///
+    /// A [`BuildError`]; nothing was connected to or sent.
+    pub fn build_with_driver(self) -> Result<(CloudTasksSink<R>, SinkDriver), BuildError> {
+        let Self {
+            encode,
+            resolve,
+            key,
+            minted,
+            hosts,
+            handler,
+            endpoint,
+            credentials,
+            options,
+            limited_by,
+            budget,
+            restored,
+        } = self;
+        options.check()?;
+        let resolve = resolve.ok_or(BuildError::NoDestination)?;
+        let naming = match (key, minted) {
+            (Some(_), true) => {
+                return Err(BuildError::Conflict {
+                    first: "task_id",
+                    second: "minted_names",
+                });
+            }
+            (Some(key), false) => Naming::ByKey(key),
+            (None, true) => Naming::Minted,
+            (None, false) => Naming::ByService,
+        };
+        let hosts = hosts.map(allowed).transpose()?;
+        let budget = match (budget, limited_by) {
+            (Some(_), Some(first)) => {
+                return Err(BuildError::Conflict {
+                    first,
+                    second: "budget",
+                });
+            }
+            (Some(budget), None) => budget,
+            (None, _) => Budget::new(options.limits),
+        };
+        let newest = newest(&restored, &options.instance)?;
+        let connection_options = ConnectionOptions::default()
+            .channels(options.channels)
+            .client(CONNECTOR, env!("CARGO_PKG_VERSION"));
+        let connection = Connection::unary(endpoint, credentials, connection_options)?;
+
+        let instance: Arc<str> = options.instance.as_str().into();
+        let member = budget.join(format!("{CONNECTOR} {instance}"));
+        let machine = Machine::new(options.machine(), newest);
+        let shared = Arc::new(Shared::new(machine, member, instance));
+        let driver = Driver::new(
+            Arc::clone(&shared),
+            connection,
+            handler,
+            options.attempt_deadline,
+        );
+        let preparation = Preparation {
+            encode,
+            resolve,
+            naming,
+            hosts,
+        };
+        Ok((
+            CloudTasksSink::new(preparation, shared),
+            SinkDriver(Box::pin(driver.into_future())),
+        ))
+    }
+}
+
+fn allowed(hosts: Vec<String>) -> Result<AllowedHosts, BuildError> {
+    let allowed = AllowedHosts::parse(hosts).map_err(|host| BuildError::Host { host })?;
+    if allowed.is_empty() {
+        return Err(BuildError::Range {
+            setting: "allow_hosts",
+            value: "empty".to_owned(),
+            range: "a list of at least one host, or left out",
+        });
+    }
+    Ok(allowed)
+}
+
+/// The epoch above which epochs go on.
+fn newest(restored: &[Restored<SinkState>], instance: &str) -> Result<Option<Epoch>, StateError> {
+    for one in restored {
+        if one.state.instance() != instance {
+            return Err(StateError::OtherInstance {
+                connector: CONNECTOR,
+                found: one.state.instance().to_owned(),
+                expected: instance.to_owned(),
+            });
+        }
+    }
+    Ok(restored.iter().map(|one| one.epoch).max())
+}
+
+impl<R> fmt::Debug for SinkBuilder<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SinkBuilder")
+            .field("endpoint", &self.endpoint)
+            .field("credentials", &self.credentials)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The driver of a sink, to be polled until it ends.
+///
+/// # Cancel safety
+///
+/// Dropping it ends the sink: what has no verdict never gets one, and comes again after a restore.
+#[must_use = "a sink does nothing while its driver is not polled"]
+pub struct SinkDriver(BoxFuture<'static, ()>);
+
+impl Future for SinkDriver {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.0.as_mut().poll(cx)
+    }
+}
+
+impl fmt::Debug for SinkDriver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SinkDriver").finish_non_exhaustive()
+    }
+}

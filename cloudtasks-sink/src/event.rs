@@ -1,0 +1,51 @@
+//! Every line the sink writes to the log.
+
+use gcp_wire::{QueueName, RpcError};
+
+use crate::error::SinkError;
+
+/// Creates fail and are tried again.
+pub(crate) fn retrying(instance: &str, queue: &QueueName, failures: u64, error: &RpcError) {
+    tracing::warn!(
+        instance,
+        queue = queue.as_str(),
+        failures,
+        error = %error,
+        "Creating tasks failed and is being tried again."
+    );
+}
+
+/// A name that nobody can know existed already.
+pub(crate) fn unexpected_duplicate(instance: &str, queue: &QueueName, times: u64) {
+    tracing::warn!(
+        instance,
+        queue = queue.as_str(),
+        times,
+        "A task name minted at random existed before it was sent."
+    );
+}
+
+/// The sink ended with an error.
+pub(crate) fn failed(instance: &str, pending: usize, error: &SinkError) {
+    tracing::error!(
+        instance,
+        pending,
+        error = %error,
+        cause = std::error::Error::source(error).map(tracing::field::display),
+        "The Cloud Tasks sink ended with an error."
+    );
+}
+
+/// The sink ended because its host closed it.
+pub(crate) fn closed(instance: &str) {
+    tracing::debug!(instance, "The Cloud Tasks sink is closed.");
+}
+
+/// The sink was dropped and not closed.
+pub(crate) fn dropped(instance: &str, pending: usize) {
+    tracing::warn!(
+        instance,
+        pending,
+        "The Cloud Tasks sink was dropped without close; records without a verdict may be lost to this run."
+    );
+}

@@ -1,0 +1,60 @@
+//! What the machine wants done.
+
+use bytes::Bytes;
+use connector_core::ledger::CommitId;
+use connector_core::{CheckpointError, Committed, Epoch, Limits, Rejected};
+use gcp_wire::{QueueName, RpcError};
+
+use super::{JobId, RecordId};
+use crate::submitted::Submitted;
+
+/// One thing for the driver to do.
+#[derive(Debug)]
+pub(crate) enum Effect {
+    /// Call CreateTask, and give the answer to `handle_answer`.
+    Create {
+        record: RecordId,
+        queue: QueueName,
+        request: Bytes,
+    },
+    /// Give the record to the failure handler, and its verdict to `handle_verdict`.
+    Handle { job: JobId, rejected: Box<Rejected> },
+    /// Flush the failure handler, and give the outcome to `handle_handler_flushed`.
+    FlushHandler { job: JobId },
+    /// Give this much back to the budget.
+    Release(Limits),
+    /// The receipt of a snapshot resolves.
+    Snapshot {
+        epoch: Epoch,
+        outcome: Result<(), CheckpointError>,
+    },
+    /// The receipt of a commit resolves.
+    Committed {
+        commit: CommitId,
+        committed: Committed,
+    },
+    /// The receipt of a submitted record resolves.
+    Submitted {
+        record: RecordId,
+        outcome: Submitted,
+    },
+    /// Whoever waits for a flush or for the end looks again.
+    Wake,
+    /// Something worth a line in the log.
+    Report(Report),
+    /// The sink has ended, with or without an error. Comes last and once.
+    Ended,
+}
+
+/// Something an operator wants to know.
+#[derive(Debug, Clone)]
+pub(crate) enum Report {
+    /// Creates failed and are being tried again; at most one report per interval.
+    Retrying {
+        queue: QueueName,
+        failures: u64,
+        error: RpcError,
+    },
+    /// A name minted at random existed before it was ever sent.
+    UnexpectedDuplicate { queue: QueueName, times: u64 },
+}

@@ -1,0 +1,271 @@
+//! The records without a verdict.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Instant;
+
+use connector_core::ledger::Place;
+use connector_core::{Cause, Limits, RejectedReason};
+use gcp_wire::QueueName;
+
+use crate::naming::Named;
+use crate::request::Request;
+
+/// Names a record that the sink accepted. Ascending in the order of acceptance, never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct RecordId(u64);
+
+/// A task to create.
+#[derive(Debug, Clone)]
+pub(crate) struct Create {
+    pub(crate) queue: QueueName,
+    pub(crate) request: Request,
+    pub(crate) named: Named,
+}
+
+/// Where a record stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// For one of the connection's streams.
+    Waiting,
+    /// Sent, not answered.
+    Sent,
+    /// Until its next attempt.
+    Parked(Instant),
+    /// Rejected; the failure handler has not said what becomes of it.
+    WithHandler,
+}
+
+/// A record without a verdict.
+#[derive(Debug)]
+pub(super) struct Record {
+    pub(super) place: Place,
+    pub(super) held: Limits,
+    pub(super) stage: Stage,
+    pub(super) target: Target,
+    /// Whether somebody waits for this record's own outcome.
+    pub(super) submitted: bool,
+    /// Attempts whose answer was that it may go better next time.
+    pub(super) transient: u32,
+    /// Attempts whose answer was that the queue does not exist.
+    pub(super) missing: u32,
+    /// Attempts that were made.
+    pub(super) attempts: u32,
+    /// Whether an earlier attempt may have created the task without our learning of it.
+    pub(super) ambiguous: bool,
+}
+
+/// What a record is to become.
+#[derive(Debug)]
+pub(super) enum Target {
+    Task(Create),
+    /// Nothing: it was rejected. Its bytes are with the handler.
+    Rejected(Rejection),
+}
+
+/// What is kept of a rejected record, for the error of a handler that ends the sink.
+#[derive(Debug, Clone)]
+pub(super) struct Rejection {
+    pub(super) destination: String,
+    pub(super) reason: RejectedReason,
+    pub(super) source: Option<Cause>,
+}
+
+impl Record {
+    pub(super) const fn new(place: Place, held: Limits, target: Target, submitted: bool) -> Self {
+        let stage = match &target {
+            Target::Task(_) => Stage::Waiting,
+            Target::Rejected(_) => Stage::WithHandler,
+        };
+        Self {
+            place,
+            held,
+            stage,
+            target,
+            submitted,
+            transient: 0,
+            missing: 0,
+            attempts: 0,
+            ambiguous: false,
+        }
+    }
+
+    /// The task of a record that is not rejected.
+    pub(super) fn create(&self) -> &Create {
+        match &self.target {
+            Target::Task(create) => create,
+            Target::Rejected(_) => unreachable!("what was rejected is neither sent nor answered"),
+        }
+    }
+
+    /// The queue, or what the record named instead of one.
+    pub(super) fn destination(&self) -> &str {
+        match &self.target {
+            Target::Task(create) => create.queue.as_str(),
+            Target::Rejected(rejection) => &rejection.destination,
+        }
+    }
+}
+
+/// The records without a verdict, and who of them may be sent next.
+#[derive(Debug)]
+pub(super) struct InFlight {
+    records: BTreeMap<RecordId, Record>,
+    waiting: VecDeque<RecordId>,
+    streams: usize,
+    sent: usize,
+    next: u64,
+    held: Limits,
+}
+
+impl InFlight {
+    pub(super) const fn new(streams: usize) -> Self {
+        Self {
+            records: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            streams,
+            sent: 0,
+            next: 0,
+            held: Limits::new(0, 0),
+        }
+    }
+
+    /// The id that the next record will get: everything accepted so far lies below it.
+    pub(super) const fn next_id(&self) -> RecordId {
+        RecordId(self.next)
+    }
+
+    pub(super) fn insert(&mut self, record: Record) -> RecordId {
+        let id = RecordId(self.next);
+        self.next += 1;
+        self.held.items += record.held.items;
+        self.held.bytes += record.held.bytes;
+        if record.stage == Stage::Waiting {
+            self.waiting.push_back(id);
+        }
+        self.records.insert(id, record);
+        id
+    }
+
+    /// A record whose next attempt is due goes ahead of those that were never sent: it is older.
+    pub(super) fn resume(&mut self, id: RecordId) {
+        if let Some(record) = self.records.get_mut(&id) {
+            record.stage = Stage::Waiting;
+            self.waiting.push_front(id);
+        }
+    }
+
+    /// Takes the next record for which there is a stream.
+    pub(super) fn send_next(&mut self) -> Option<(RecordId, &mut Record)> {
+        if self.sent >= self.streams {
+            return None;
+        }
+        let id = self.waiting.pop_front()?;
+        let record = self.records.get_mut(&id)?;
+        record.stage = Stage::Sent;
+        self.sent += 1;
+        Some((id, record))
+    }
+
+    /// The record, if it was sent and not answered. Its stream is free from here on, and the caller
+    /// gives it another stage or removes it.
+    pub(super) fn answered(&mut self, id: RecordId) -> Option<&mut Record> {
+        let record = self
+            .records
+            .get_mut(&id)
+            .filter(|record| record.stage == Stage::Sent)?;
+        self.sent -= 1;
+        Some(record)
+    }
+
+    pub(super) fn get_mut(&mut self, id: RecordId) -> Option<&mut Record> {
+        self.records.get_mut(&id)
+    }
+
+    pub(super) fn get(&self, id: RecordId) -> Option<&Record> {
+        self.records.get(&id)
+    }
+
+    /// Takes a record out that is neither waiting nor sent.
+    pub(super) fn remove(&mut self, id: RecordId) -> Option<Record> {
+        let record = self.records.remove(&id)?;
+        self.held.items -= record.held.items;
+        self.held.bytes -= record.held.bytes;
+        Some(record)
+    }
+
+    /// The oldest record without a verdict.
+    pub(super) fn oldest(&self) -> Option<(RecordId, &Record)> {
+        self.records
+            .first_key_value()
+            .map(|(id, record)| (*id, record))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    pub(super) const fn sent(&self) -> usize {
+        self.sent
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub(super) const fn held(&self) -> Limits {
+        self.held
+    }
+
+    /// Forgets every record; answers what they held.
+    pub(super) fn clear(&mut self) -> Limits {
+        self.records.clear();
+        self.waiting.clear();
+        self.sent = 0;
+        std::mem::take(&mut self.held)
+    }
+
+    #[cfg(test)]
+    pub(super) fn iter(&self) -> impl Iterator<Item = (RecordId, &Record)> {
+        self.records.iter().map(|(id, record)| (*id, record))
+    }
+
+    #[cfg(test)]
+    pub(super) fn check_invariants(&self) {
+        let of = |stage: fn(&Stage) -> bool| {
+            self.records
+                .values()
+                .filter(|record| stage(&record.stage))
+                .count()
+        };
+        assert_eq!(
+            of(|stage| matches!(stage, Stage::Sent)),
+            self.sent,
+            "sent ones are counted"
+        );
+        assert!(
+            self.sent <= self.streams,
+            "no more are sent than there are streams"
+        );
+        assert_eq!(
+            of(|stage| matches!(stage, Stage::Waiting)),
+            self.waiting.len()
+        );
+        for id in &self.waiting {
+            assert_eq!(
+                self.records.get(id).map(|record| record.stage),
+                Some(Stage::Waiting)
+            );
+        }
+        let sum = self
+            .records
+            .values()
+            .fold(Limits::new(0, 0), |sum, record| {
+                Limits::new(sum.items + record.held.items, sum.bytes + record.held.bytes)
+            });
+        assert_eq!(sum, self.held, "the budget is the sum of what is held");
+    }
+}

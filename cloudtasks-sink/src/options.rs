@@ -1,0 +1,223 @@
+//! The settings with a default.
+
+use std::time::Duration;
+
+use connector_core::Limits;
+
+use crate::error::BuildError;
+use crate::machine::{RetryBudget, Settings};
+
+/// Requests that one HTTP/2 connection carries at a time: Google's front ends allow 100.
+const STREAMS_PER_CHANNEL: usize = 100;
+
+/// The service refuses a client deadline above 30 s.
+const LONGEST_ATTEMPT: Duration = Duration::from_secs(30);
+
+/// Every setting with a default. The reasons stand with the builder's methods.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Options {
+    pub(crate) instance: String,
+    pub(crate) limits: Limits,
+    pub(crate) channels: usize,
+    pub(crate) attempt_deadline: Duration,
+    pub(crate) retries: RetryBudget,
+    pub(crate) queue_missing_retries: RetryBudget,
+    pub(crate) progress_timeout: Duration,
+    pub(crate) close_timeout: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            instance: "0".to_owned(),
+            limits: Limits::new(1_000, 64 * 1024 * 1024),
+            channels: 1,
+            attempt_deadline: Duration::from_secs(20),
+            retries: RetryBudget::new(8, Duration::from_millis(100), Duration::from_secs(10)),
+            queue_missing_retries: RetryBudget::new(
+                3,
+                Duration::from_millis(500),
+                Duration::from_secs(2),
+            ),
+            progress_timeout: Duration::from_secs(600),
+            close_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Options {
+    pub(crate) fn check(&self) -> Result<(), BuildError> {
+        let range = |setting, value: String, range| {
+            Err(BuildError::Range {
+                setting,
+                value,
+                range,
+            })
+        };
+        if self.limits.items == 0 || self.limits.bytes == 0 {
+            return range(
+                "limits",
+                format!("{:?}", self.limits),
+                "at least one item and one byte",
+            );
+        }
+        if !(1..=256).contains(&self.channels) {
+            return range("channels", self.channels.to_string(), "1 to 256");
+        }
+        if self.attempt_deadline < Duration::from_millis(1)
+            || self.attempt_deadline > LONGEST_ATTEMPT
+        {
+            return range(
+                "attempt_deadline",
+                format!("{:?}", self.attempt_deadline),
+                "1 ms to 30 s, the most the service accepts",
+            );
+        }
+        for (setting, time) in [
+            ("progress_timeout", self.progress_timeout),
+            ("close_timeout", self.close_timeout),
+        ] {
+            if time < Duration::from_millis(1) {
+                return range(setting, format!("{time:?}"), "at least 1 ms");
+            }
+        }
+        for (setting, budget) in [
+            ("retries", self.retries),
+            ("queue_missing_retries", self.queue_missing_retries),
+        ] {
+            let RetryBudget {
+                attempts,
+                first,
+                cap,
+            } = budget;
+            if attempts == 0 {
+                return range(setting, "0 attempts".to_owned(), "at least one attempt");
+            }
+            if first < Duration::from_millis(1) {
+                return range(
+                    setting,
+                    format!("a first delay of {first:?}"),
+                    "at least 1 ms",
+                );
+            }
+            if first > cap {
+                return Err(BuildError::Delays {
+                    setting,
+                    first,
+                    cap,
+                });
+            }
+        }
+        if self.progress_timeout <= self.attempt_deadline {
+            return Err(BuildError::Progress {
+                progress_timeout: self.progress_timeout,
+                attempt_deadline: self.attempt_deadline,
+            });
+        }
+        Ok(())
+    }
+
+    pub(crate) const fn machine(&self) -> Settings {
+        Settings {
+            streams: self.channels * STREAMS_PER_CHANNEL,
+            transient: self.retries,
+            missing: self.queue_missing_retries,
+            progress_timeout: self.progress_timeout,
+            close_timeout: self.close_timeout,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_the_documented_ones() {
+        let options = Options::default();
+        assert_eq!(options.instance, "0");
+        assert_eq!(options.limits, Limits::new(1_000, 67_108_864));
+        assert_eq!(options.channels, 1);
+        assert_eq!(options.attempt_deadline, Duration::from_secs(20));
+        let budget = |attempts, first, cap| {
+            RetryBudget::new(
+                attempts,
+                Duration::from_millis(first),
+                Duration::from_millis(cap),
+            )
+        };
+        assert_eq!(options.retries, budget(8, 100, 10_000));
+        assert_eq!(options.queue_missing_retries, budget(3, 500, 2_000));
+        assert_eq!(options.progress_timeout, Duration::from_secs(600));
+        assert_eq!(options.close_timeout, Duration::from_secs(30));
+        assert!(options.check().is_ok());
+    }
+
+    #[test]
+    fn a_setting_out_of_range_is_refused_by_name() {
+        let second = Duration::from_secs(1);
+        let wrong = |change: fn(&mut Options)| {
+            let mut options = Options::default();
+            change(&mut options);
+            options.check().unwrap_err().to_string()
+        };
+        let cases = [
+            (
+                "limits",
+                wrong(|options| options.limits = Limits::new(0, 1)),
+            ),
+            (
+                "limits",
+                wrong(|options| options.limits = Limits::new(1, 0)),
+            ),
+            ("channels is 0", wrong(|options| options.channels = 0)),
+            ("channels is 257", wrong(|options| options.channels = 257)),
+            (
+                "attempt_deadline is 0ns",
+                wrong(|o| o.attempt_deadline = Duration::ZERO),
+            ),
+            (
+                "attempt_deadline is 31s",
+                wrong(|o| o.attempt_deadline = Duration::from_secs(31)),
+            ),
+            (
+                "progress_timeout is 0ns",
+                wrong(|o| o.progress_timeout = Duration::ZERO),
+            ),
+            (
+                "close_timeout is 0ns",
+                wrong(|o| o.close_timeout = Duration::ZERO),
+            ),
+            ("retries is 0 attempts", wrong(|o| o.retries.attempts = 0)),
+            (
+                "retries is a first delay of 1ns",
+                wrong(|o| {
+                    o.retries.first = Duration::from_nanos(1);
+                }),
+            ),
+            (
+                "queue_missing_retries",
+                wrong(|o| o.queue_missing_retries.attempts = 0),
+            ),
+        ];
+        for (name, text) in cases {
+            assert!(text.contains(name), "{text}");
+        }
+        let mut options = Options::default();
+        options.queue_missing_retries = RetryBudget::new(3, 2 * second, second);
+        let text = options.check().unwrap_err().to_string();
+        assert!(text.contains("queue_missing_retries (2s)"), "{text}");
+        assert!(text.contains("cap (1s)"), "{text}");
+    }
+
+    #[test]
+    fn a_progress_timeout_within_one_attempt_is_refused_with_both_settings_named() {
+        let options = Options {
+            progress_timeout: Duration::from_secs(20),
+            ..Options::default()
+        };
+        let text = options.check().unwrap_err().to_string();
+        assert!(text.contains("progress_timeout"), "{text}");
+        assert!(text.contains("attempt_deadline"), "{text}");
+    }
+}

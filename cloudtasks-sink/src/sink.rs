@@ -1,0 +1,309 @@
+//! What the host holds.
+
+mod preparation;
+
+pub(crate) use preparation::Preparation;
+
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use connector_core::{
+    BoxError, Checkpoint, CheckpointError, Committed, Encode, Epoch, Limits, Receipt, Resolver,
+    host::{Admission, Room},
+};
+use futures::Sink;
+
+use crate::builder::SinkBuilder;
+use crate::driver::{Shared, clock};
+use crate::error::SinkError;
+use crate::event;
+use crate::state::SinkState;
+use crate::stats::Stats;
+use crate::submitted::Submitted;
+use crate::task::HttpTask;
+use preparation::Prepared;
+
+/// A sink that creates one Cloud Task per record.
+///
+/// A `futures::Sink` of records that also takes part in its host's checkpoints: the receipt of a
+/// snapshot resolves when every record before the cut is a task, or was handed to the failure
+/// handler and that handler has flushed. See the [crate's documentation](crate) for what that
+/// guarantees.
+///
+/// Prefer [`feed`](futures::SinkExt::feed) to [`send`](futures::SinkExt::send), which flushes after
+/// each record and so creates one task at a time.
+pub struct CloudTasksSink<R> {
+    preparation: Preparation<R>,
+    shared: Arc<Shared>,
+    /// Room was given and not used.
+    admitted: bool,
+    /// A flush of the machine is under way on behalf of `poll_flush`.
+    flushing: bool,
+}
+
+impl<R> CloudTasksSink<R> {
+    /// Starts building a sink whose records become tasks through `encode`.
+    ///
+    /// A closure `|order: &Order| Ok(Some(HttpTask::post(url)?.json(order)?))` is an encoder.
+    /// `Ok(None)` skips the record, which is counted; an `Err` is that record's own failure and
+    /// goes to the failure handler.
+    pub fn builder<F>(encode: F) -> SinkBuilder<R>
+    where
+        F: FnMut(&R) -> Result<Option<HttpTask>, BoxError> + Send + 'static,
+    {
+        SinkBuilder::new(Box::new(encode))
+    }
+
+    /// Starts building a sink with an encoder that is a type of its own.
+    pub fn builder_with(encoder: impl Encode<R, HttpTask> + 'static) -> SinkBuilder<R> {
+        SinkBuilder::new(Box::new(encoder))
+    }
+
+    pub(crate) const fn new(preparation: Preparation<R>, shared: Arc<Shared>) -> Self {
+        Self {
+            preparation,
+            shared,
+            admitted: false,
+            flushing: false,
+        }
+    }
+
+    /// Waits until the sink has room for one more record.
+    ///
+    /// # Errors
+    ///
+    /// The error that ended the sink.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost.
+    pub async fn ready(&mut self) -> Result<(), SinkError> {
+        poll_fn(|cx| self.poll_admission(cx)).await
+    }
+
+    /// Creates a record's task and tells what became of it: for services that must answer their
+    /// caller.
+    ///
+    /// Wait for [`ready`](Self::ready) first. The task is part of checkpoints like any other, and is
+    /// created whether or not the receipt is kept.
+    ///
+    /// # Errors
+    ///
+    /// The receipt fails with [`CheckpointError::Closed`] when the sink ends before the record has a
+    /// verdict; the task may exist then or not.
+    pub fn submit(&mut self, record: R) -> Receipt<Submitted> {
+        let (resolver, receipt) = Receipt::channel();
+        match self.take(&record, Some(resolver)) {
+            Ok(()) => receipt,
+            Err(SinkError::NotReady) => Receipt::ready(Submitted::NotAccepted),
+            Err(error) => Receipt::failed(CheckpointError::Closed {
+                cause: error.into_cause(),
+            }),
+        }
+    }
+
+    /// What the sink did and holds, in numbers.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.shared.lock().machine.stats()
+    }
+
+    /// The receipt of what a restore commits by itself: nothing, since a restored state owes
+    /// nothing.
+    pub fn restored(&mut self) -> Receipt<Committed> {
+        Receipt::ready(Committed::default())
+    }
+
+    /// Gives every accepted record its verdict, flushes the failure handler, and ends the sink.
+    /// Takes at most the [close timeout](crate::SinkBuilder::close_timeout).
+    ///
+    /// # Errors
+    ///
+    /// [`SinkError::CloseExpired`] with the number of records that have no verdict, or the error
+    /// that ended the sink. They come again after a restore from the last saved state.
+    ///
+    /// # Cancel safety
+    ///
+    /// The sink goes on closing; call `close` again to learn the outcome.
+    pub async fn close(&mut self) -> Result<(), SinkError> {
+        let shared = Arc::clone(&self.shared);
+        poll_fn(move |cx| shared.poll_close(cx)).await
+    }
+
+    fn poll_admission(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SinkError>> {
+        let coop = ready!(tokio::task::coop::poll_proceed(cx));
+        self.shared.lock().machine.check_open()?;
+        if !self.admitted {
+            ready!(self.shared.member().poll_admit(cx));
+            // The room may be that of a sink that has just ended.
+            self.shared.lock().machine.check_open()?;
+            self.admitted = true;
+        }
+        coop.made_progress();
+        Poll::Ready(Ok(()))
+    }
+
+    /// Accepts a record, or skips it.
+    fn take(&mut self, record: &R, resolver: Option<Resolver<Submitted>>) -> Result<(), SinkError> {
+        self.shared.lock().machine.check_open()?;
+        let member = self.shared.member();
+        if !self.admitted && !member.try_admit() {
+            return Err(SinkError::NotReady);
+        }
+        self.admitted = true;
+        let prepared = match self.preparation.prepare(record, clock::time_of_day()) {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                let mut inner = self.shared.lock();
+                inner.machine.fail(error);
+                let ended = inner.machine.check_open();
+                drop(inner);
+                self.shared.wake_driver();
+                return ended;
+            }
+        };
+        let Some(prepared) = prepared else {
+            self.shared.lock().machine.skip();
+            if let Some(resolver) = resolver {
+                resolver.resolve(Ok(Submitted::Skipped));
+            }
+            return Ok(());
+        };
+        let amount = Limits::new(1, prepared.bytes());
+        // Taken before the machine has it: the driver may give it back at any moment after.
+        member.charge(amount);
+        self.admitted = false;
+        let (now, submitted) = (clock::now(), resolver.is_some());
+        let mut inner = self.shared.lock();
+        if self.flushing {
+            // A flush that nobody waits for any more does not cover this record.
+            inner.machine.cancel_flush();
+            self.flushing = false;
+        }
+        let taken = match prepared {
+            Prepared::Create(create) => inner.machine.accept(now, create, submitted),
+            Prepared::Reject(rejected) => inner.machine.reject(now, *rejected, submitted),
+        };
+        // Under the same lock as the record: its outcome cannot come before its receipt is known.
+        if let (Ok(id), Some(resolver)) = (&taken, resolver) {
+            inner.receipts.submitted.insert(*id, resolver);
+        }
+        drop(inner);
+        match taken {
+            Ok(_) => {
+                self.shared.wake_driver();
+                Ok(())
+            }
+            Err(error) => {
+                member.release(amount);
+                Err(error)
+            }
+        }
+    }
+
+    fn poll_flushed(&mut self, cx: &Context<'_>) -> Poll<Result<(), SinkError>> {
+        self.shared.host().register(cx.waker());
+        let mut inner = self.shared.lock();
+        if !self.flushing {
+            inner.machine.start_flush(clock::now());
+            self.flushing = true;
+            self.shared.wake_driver();
+        }
+        inner
+            .machine
+            .poll_flushed()
+            .map_or(Poll::Pending, |outcome| {
+                self.flushing = false;
+                Poll::Ready(outcome)
+            })
+    }
+}
+
+impl<R> Sink<R> for CloudTasksSink<R> {
+    type Error = SinkError;
+
+    fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), SinkError>> {
+        self.get_mut().poll_admission(cx)
+    }
+
+    fn start_send(self: Pin<&mut Self>, record: R) -> Result<(), SinkError> {
+        self.get_mut().take(&record, None)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), SinkError>> {
+        self.get_mut().poll_flushed(cx)
+    }
+
+    fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), SinkError>> {
+        self.shared.poll_close(cx)
+    }
+}
+
+impl<R> Admission for CloudTasksSink<R> {
+    type Error = SinkError;
+
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<Room, SinkError>> {
+        self.poll_admission(cx).map_ok(|()| Room::Ready)
+    }
+}
+
+impl<R> Checkpoint for CloudTasksSink<R> {
+    type State = SinkState;
+
+    fn snapshot(&mut self, epoch: Epoch) -> Receipt<SinkState> {
+        let mut inner = self.shared.lock();
+        if let Err(error) = inner.machine.snapshot(clock::now(), epoch) {
+            return Receipt::failed(error);
+        }
+        let (resolver, receipt) = Receipt::channel();
+        inner.receipts.snapshots.insert(epoch, resolver);
+        drop(inner);
+        self.shared.wake_driver();
+        receipt
+    }
+
+    fn commit(&mut self, epoch: Epoch) -> Receipt<Committed> {
+        let mut inner = self.shared.lock();
+        let commit = match inner.machine.commit(epoch) {
+            Ok(commit) => commit,
+            Err(error) => return Receipt::failed(error),
+        };
+        let (resolver, receipt) = Receipt::channel();
+        inner.receipts.commits.insert(commit, resolver);
+        drop(inner);
+        self.shared.wake_driver();
+        receipt
+    }
+
+    fn abort(&mut self, epoch: Epoch) {
+        self.shared.lock().machine.abort(epoch);
+        self.shared.wake_driver();
+    }
+}
+
+impl<R> Drop for CloudTasksSink<R> {
+    fn drop(&mut self) {
+        let mut inner = self.shared.lock();
+        let pending = inner.machine.pending();
+        // While the runtime lives, the driver still gives everything accepted its verdict.
+        let forgotten = inner.machine.close(clock::now());
+        drop(inner);
+        self.shared.wake_driver();
+        self.shared.member().give_up();
+        if forgotten && pending > 0 {
+            event::dropped(self.shared.instance(), pending);
+        }
+    }
+}
+
+impl<R> fmt::Debug for CloudTasksSink<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CloudTasksSink")
+            .field("instance", &self.shared.instance())
+            .field("stats", &self.stats())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,71 @@
+//! What the sink did, in numbers.
+
+/// Whether a number only grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    not(any(test, feature = "metrics")),
+    expect(dead_code, reason = "for metrics")
+)]
+pub(crate) enum Kind {
+    Counter,
+    Gauge,
+}
+
+macro_rules! stats {
+    ($($(#[$doc:meta])* $name:ident: $kind:ident,)*) => {
+        /// What a sink did and what it holds, as plain numbers; always on and cheap to read.
+        ///
+        /// With the feature `metrics` the same names are published through the `metrics` facade as
+        /// `cloudtasks_sink_<name>`, labelled with the sink's instance.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct Stats {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        #[cfg(any(test, feature = "metrics"))]
+        impl Stats {
+            /// Every number with its name.
+            pub(crate) fn entries(&self) -> impl Iterator<Item = (&'static str, Kind, u64)> {
+                [$((stringify!($name), Kind::$kind, self.$name),)*].into_iter()
+            }
+        }
+    };
+}
+
+stats! {
+    /// Records accepted: neither skipped nor the cause of the sink's end.
+    accepted: Counter,
+    /// Tasks that the service confirmed as new.
+    created: Counter,
+    /// Tasks that existed already under their name (ALREADY_EXISTS), which counts as success.
+    duplicates: Counter,
+    /// Of `duplicates`: minted names that existed although they were never sent before. They say
+    /// that two sinks mint the same names, which chance does not do.
+    unexpected_duplicates: Counter,
+    /// Records for which the encoder answered that there is nothing to create.
+    skipped: Counter,
+    /// Records handed to the failure handler.
+    rejected: Counter,
+    /// CreateTask calls, first attempts and retries.
+    attempts: Counter,
+    /// CreateTask calls after the first for a record.
+    retries: Counter,
+    /// Of `retries`: those of a task named by the service after an answer that leaves open whether
+    /// the task was created. Each may have created a second task.
+    ambiguous_retries: Counter,
+    /// Bytes of first attempts, as encoded requests.
+    bytes: Counter,
+    /// CreateTask calls without an answer.
+    in_flight: Gauge,
+    /// Tasks waiting for the time of their next attempt.
+    parked: Gauge,
+    /// Tasks waiting for one of the streams of the connection (100 per channel).
+    waiting: Gauge,
+    /// Rejected records without a verdict of the failure handler.
+    with_handler: Gauge,
+    /// Records accepted and without a verdict: the four numbers above together.
+    pending: Gauge,
+    /// Bytes of the records without a verdict.
+    pending_bytes: Gauge,
+}
