@@ -119,6 +119,9 @@ impl Machine {
             self.tell(Notice::LimitChanged { messages });
             self.streams.retell(now, messages, self.lease);
         }
+        // Nothing has to be confirmed of an epoch without deliveries: its receipt is due now, and
+        // no answer will come that could wake the driver.
+        self.poll_committed(now);
         Ok(commit.id)
     }
 
