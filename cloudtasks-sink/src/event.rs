@@ -27,11 +27,12 @@ pub(crate) fn unexpected_duplicate(instance: &str, queue: &QueueName, times: u64
 
 /// The sink ended with an error.
 pub(crate) fn failed(instance: &str, pending: usize, error: &SinkError) {
+    let cause = std::error::Error::source(error).map(ToString::to_string);
     tracing::error!(
         instance,
         pending,
         error = %error,
-        cause = std::error::Error::source(error).map(tracing::field::display),
+        cause = cause.as_deref(),
         "The Cloud Tasks sink ended with an error."
     );
 }
@@ -46,6 +47,6 @@ pub(crate) fn dropped(instance: &str, pending: usize) {
     tracing::warn!(
         instance,
         pending,
-        "The Cloud Tasks sink was dropped without close; records without a verdict may be lost to this run."
+        "The Cloud Tasks sink was dropped without close; what it accepted is still being sent."
     );
 }

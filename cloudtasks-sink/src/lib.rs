@@ -28,3 +28,6 @@ pub use gcp_wire::{
     Code, Credentials, CredentialsError, CredentialsSource, Endpoint, EndpointError, Fault,
     NameError, QueueName, RpcError, Service, WireError,
 };
+
+#[cfg(test)]
+mod readme_tests;

@@ -1,4 +1,10 @@
 //! The sink over real gRPC and the embedded server, in memory and in paused time.
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test that cannot go on fails; tests read clocks, spawn drivers, and name the variant they mean"
+)]
 
 mod checkpoints;
 mod closing;
