@@ -274,16 +274,15 @@ impl<T> Ledger<T> {
             Stage::Settling(_) => return false,
             Stage::Sealed => {}
         }
-        let Some(aborted) = self.epochs.remove(at) else {
+        let Some(mut aborted) = self.epochs.remove(at) else {
             return false;
         };
         if let Some(next) = self.epochs.get_mut(at) {
             next.take_in_front(aborted);
         } else {
-            // Whatever was folded before is older than the aborted epoch only if it was folded
-            // from an older epoch; epochs fold towards the open one in any order, so sort.
-            self.folded.extend(aborted.segments);
-            self.folded.sort_unstable_by_key(|segment| segment.id());
+            // What was folded before came from newer epochs, or is open itself: in front of it.
+            aborted.segments.append(&mut self.folded);
+            self.folded = aborted.segments;
             self.open_tally += aborted.tally;
         }
         true

@@ -59,9 +59,8 @@ impl<T> EpochEntry<T> {
 
     /// Puts an older epoch's items in front of this one's.
     pub(super) fn take_in_front(&mut self, mut older: Self) {
-        std::mem::swap(&mut self.segments, &mut older.segments);
-        self.segments.append(&mut older.segments);
-        self.segments.sort_unstable_by_key(Segment::id);
+        older.segments.append(&mut self.segments);
+        self.segments = older.segments;
         self.tally += older.tally;
     }
 }

@@ -29,6 +29,8 @@ impl Bell {
 struct Client {
     member: Member,
     bell: Arc<Bell>,
+    /// Admitted, and nothing charged since.
+    promised: bool,
     /// Rings heard when it last polled and was told to wait.
     waits_since: Option<usize>,
     held: Vec<usize>,
@@ -39,6 +41,7 @@ impl Client {
         Self {
             member: budget.join(name),
             bell: Arc::default(),
+            promised: false,
             waits_since: None,
             held: Vec::new(),
         }
@@ -54,6 +57,7 @@ impl Client {
     fn charge(&mut self, bytes: usize) {
         self.member.charge(Limits::new(1, bytes));
         self.held.push(bytes);
+        self.promised = false;
     }
 
     fn waits_unheard(&self) -> bool {
@@ -133,15 +137,26 @@ proptest! {
                 Op::GiveUp(who) => {
                     clients[who].member.give_up();
                     clients[who].waits_since = None;
+                    clients[who].promised = false;
                     None
                 }
             };
+            for client in &mut clients {
+                client.promised |= client.waits_since.is_some() && !client.waits_unheard();
+            }
             line.retain(|who| clients[*who].waits_unheard());
             if let Some((who, admitted, bytes)) = asked {
                 prop_assert!(
                     admitted || !is_entitled(&clients[who], limits),
                     "{who} is entitled to an item and was refused"
                 );
+                let asks_anew = !clients[who].promised && !is_entitled(&clients[who], limits);
+                let first = line.first().is_none_or(|first| *first == who);
+                prop_assert!(
+                    !(admitted && asks_anew) || first,
+                    "{who} overtook {line:?}"
+                );
+                clients[who].promised |= admitted;
                 if admitted {
                     clients[who].waits_since = None;
                     line.retain(|waiting| *waiting != who);

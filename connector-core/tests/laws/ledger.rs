@@ -312,7 +312,7 @@ impl Run {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
 
     #[test]
     fn the_ledger_does_what_its_naive_model_does(ops in ops()) {
@@ -407,6 +407,67 @@ fn a_later_commit_does_not_report_before_an_earlier_epoch_has_its_verdicts() {
     assert_eq!(ledger.poll_committed(), Some((one.id, lapsed)));
     assert_eq!(ledger.poll_committed(), Some((two.id, settled)));
     assert_eq!(ledger.poll_committed(), None);
+}
+
+#[test]
+fn an_open_epoch_of_many_segments_is_one_epoch() {
+    const ITEMS: u64 = 200_000;
+    let mut ledger = Ledger::new();
+    ledger.add(0);
+    ledger.seal(Epoch::new(1)).unwrap();
+    let places: Vec<Place> = (1..=ITEMS).map(|number| ledger.add(number)).collect();
+    ledger.check_invariants();
+    let withdrawn = places[70_000];
+    assert_eq!(ledger.withdraw(withdrawn), Standing::Open);
+    assert_eq!(ledger.settle(places[0], Outcome::Settled), Standing::Open);
+    // Folds in front of segments that the open epoch has closed already.
+    assert!(ledger.abort(Epoch::new(1)));
+    ledger.check_invariants();
+    ledger.seal(Epoch::new(2)).unwrap();
+    let released = numbers(&ledger.commit(Epoch::new(2)).unwrap());
+    let expected: Vec<u64> = (0..=ITEMS)
+        .filter(|number| ![1, 70_001].contains(number))
+        .collect();
+    assert_eq!(released, expected);
+}
+
+#[test]
+fn an_open_epoch_does_not_keep_what_has_its_verdict() {
+    let mut ledger = Ledger::new();
+    for number in 0..300_000 {
+        let place = ledger.add(number);
+        ledger.settle(place, Outcome::Settled);
+    }
+    let last = ledger.add(300_000);
+    ledger.seal(Epoch::new(1)).unwrap();
+    assert_eq!(
+        ledger.view().segments().len(),
+        1,
+        "the closed segments are gone"
+    );
+    let commit = ledger.commit(Epoch::new(1)).unwrap();
+    ledger.settle(last, Outcome::Settled);
+    let committed = ledger.poll_committed();
+    assert!(
+        matches!(committed, Some((id, told)) if id == commit.id && told.settled == 300_001),
+        "{committed:?}"
+    );
+}
+
+#[test]
+fn a_view_can_be_read_a_part_at_a_time() {
+    let mut ledger = Ledger::new();
+    let places = [1, 2, 3].map(|number| ledger.add(number));
+    ledger.settle(places[0], Outcome::Settled);
+    ledger.seal(Epoch::new(1)).unwrap();
+    let commit = ledger.commit(Epoch::new(1)).unwrap();
+    let mut cursor = 0;
+    let mut read = Vec::new();
+    while let Some((place, number)) = commit.released[0].next_from(&mut cursor) {
+        read.push((place, *number));
+    }
+    assert_eq!(read, [(places[1], 2), (places[2], 3)]);
+    assert_eq!(commit.released[0].next_from(&mut cursor), None);
 }
 
 #[test]

@@ -236,4 +236,13 @@ fn a_restored_structure_is_taken_apart_and_keeps_its_epoch_and_mark() {
     let saved = restored.map(|(ids, _)| SavedState::of(&ids));
     assert_eq!(saved.clone().try_map(SavedState::open::<Ids>).unwrap(), ids);
     assert!(saved.try_map(SavedState::open::<Other>).is_err());
+    let (left, right) = Restored::new(Epoch::new(7), (1, 2)).settled(true).unzip();
+    assert_eq!(
+        (left.state, left.epoch, left.settled),
+        (1, Epoch::new(7), true)
+    );
+    assert_eq!(
+        (right.state, right.epoch, right.settled),
+        (2, Epoch::new(7), true)
+    );
 }
