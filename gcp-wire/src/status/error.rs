@@ -4,8 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{AckFailure, Code, Details, Fault, TransportFault};
-use crate::channel::ConnectError;
+use super::{AckFailure, Cause, Code, DecodeFault, Details, Fault, TransportFault};
 use crate::credentials::CredentialsError;
 
 /// How much of a text from outside an error keeps, in characters.
@@ -21,23 +20,6 @@ pub enum Sent {
     Maybe,
 }
 
-/// Why an answer could not be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum DecodeFault {
-    /// The answer is longer than the limit.
-    TooLarge {
-        /// The length that the server announced, in bytes.
-        bytes: u64,
-        /// The limit, in bytes.
-        limit: usize,
-    },
-    /// The answer is not a message of the method; the text names the field where that is known.
-    Malformed(String),
-    /// The answer's error details are unreadable, so what failed is not known.
-    Details,
-}
-
 /// An RPC that failed.
 ///
 /// Cheap to clone. The text names the method, what happened, and whether the request can have
@@ -51,49 +33,6 @@ struct Inner {
     method: &'static str,
     cause: Cause,
     source: Option<Box<dyn Error + Send + Sync>>,
-}
-
-/// What a call was waiting for when its time ran out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
-    Turn,
-    Credentials,
-    Connection,
-    Answer,
-}
-
-/// A request that this crate does not send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    TooLarge { bytes: usize, limit: usize },
-    UnaryOnPullConnection,
-    PullOnUnaryConnection,
-    Header,
-}
-
-#[derive(Debug)]
-pub(crate) enum Cause {
-    Status {
-        code: Code,
-        message: String,
-        details: Details,
-    },
-    Http {
-        status: u16,
-    },
-    Timeout {
-        after: Duration,
-        phase: Phase,
-    },
-    Connect(ConnectError),
-    Transport(TransportFault),
-    Credentials(CredentialsError),
-    Decode {
-        fault: DecodeFault,
-        code: Code,
-    },
-    Refused(Refusal),
-    Panicked,
 }
 
 impl RpcError {
@@ -138,11 +77,11 @@ impl RpcError {
     /// The same error, except that the request may have taken effect: once an answer began, a
     /// refusal of the stream proves nothing any more.
     pub(crate) fn after_answer_began(self) -> Self {
-        let Cause::Transport(TransportFault::Refused | TransportFault::GoneAway) = self.inner.cause
-        else {
+        use TransportFault::{GoneAway, Refused, Reset};
+        let Cause::Transport(Refused | GoneAway) = self.inner.cause else {
             return self;
         };
-        Self::new(self.inner.method, Cause::Transport(TransportFault::Reset))
+        Self::new(self.inner.method, Cause::Transport(Reset))
     }
 
     /// The last part of the method's path, for example `Publish`.
@@ -154,16 +93,7 @@ impl RpcError {
     /// The general class of the failure.
     #[must_use]
     pub fn fault(&self) -> Fault {
-        match &self.inner.cause {
-            Cause::Status { code, .. } => code.fault(),
-            Cause::Timeout { .. } | Cause::Transport(_) => Fault::Transient,
-            Cause::Connect(error) => error.fault(),
-            Cause::Http { status } => code_of_http(*status).fault(),
-            Cause::Credentials(error) if error.is_transient() => Fault::Transient,
-            Cause::Credentials(_) => Fault::Denied,
-            Cause::Refused(Refusal::TooLarge { .. }) => Fault::Rejected,
-            Cause::Decode { .. } | Cause::Refused(_) | Cause::Panicked => Fault::Fatal,
-        }
+        self.inner.cause.fault()
     }
 
     /// The gRPC code: the server's, or the one that fits where no server gave one.
@@ -173,54 +103,26 @@ impl RpcError {
     /// is DEADLINE_EXCEEDED here, a broken connection UNAVAILABLE, an unreadable answer INTERNAL.
     #[must_use]
     pub fn code(&self) -> Code {
-        match &self.inner.cause {
-            Cause::Status { code, .. } | Cause::Decode { code, .. } => *code,
-            Cause::Http { status } => code_of_http(*status),
-            Cause::Timeout { .. } => Code::DeadlineExceeded,
-            Cause::Connect(_) | Cause::Transport(_) => Code::Unavailable,
-            Cause::Credentials(_) => Code::Unauthenticated,
-            Cause::Refused(Refusal::TooLarge { .. }) => Code::OutOfRange,
-            Cause::Refused(_) | Cause::Panicked => Code::Internal,
-        }
+        self.inner.cause.code()
     }
 
     /// The server's message, at most 1000 characters; empty where no server gave one.
     #[must_use]
     pub fn message(&self) -> &str {
-        match &self.inner.cause {
-            Cause::Status { message, .. } => message,
-            Cause::Http { .. }
-            | Cause::Timeout { .. }
-            | Cause::Connect(_)
-            | Cause::Transport(_)
-            | Cause::Credentials(_)
-            | Cause::Decode { .. }
-            | Cause::Refused(_)
-            | Cause::Panicked => "",
-        }
+        let Cause::Status { message, .. } = &self.inner.cause else {
+            return "";
+        };
+        message
     }
 
     /// Whether the request can have reached the server.
     #[must_use]
     pub fn sent(&self) -> Sent {
-        let never = match &self.inner.cause {
-            Cause::Transport(fault) => fault.never_sent(),
-            Cause::Timeout {
-                phase: Phase::Answer,
-                ..
-            } => false,
-            Cause::Timeout {
-                phase: Phase::Turn | Phase::Credentials | Phase::Connection,
-                ..
-            }
-            | Cause::Connect(_)
-            | Cause::Credentials(_)
-            | Cause::Refused(_) => true,
-            Cause::Status { .. } | Cause::Http { .. } | Cause::Decode { .. } | Cause::Panicked => {
-                false
-            }
-        };
-        if never { Sent::Never } else { Sent::Maybe }
+        if self.never_sent() {
+            Sent::Never
+        } else {
+            Sent::Maybe
+        }
     }
 
     /// Whether the request provably had no effect, so that it may be sent again at once.
@@ -231,7 +133,7 @@ impl RpcError {
     /// nothing, and a status is the server's verdict, not a proof that nothing happened.
     #[must_use]
     pub fn never_sent(&self) -> bool {
-        self.sent() == Sent::Never
+        self.inner.cause.never_sent()
     }
 
     /// Whether it is unknown if the request took effect.
@@ -241,28 +143,7 @@ impl RpcError {
     /// An unnamed creation that is repeated after this may happen twice.
     #[must_use]
     pub fn is_ambiguous(&self) -> bool {
-        match &self.inner.cause {
-            Cause::Status { code, .. } => matches!(
-                code,
-                Code::Cancelled
-                    | Code::Unknown
-                    | Code::DeadlineExceeded
-                    | Code::Internal
-                    | Code::Unavailable
-            ),
-            Cause::Decode {
-                fault: DecodeFault::Details,
-                ..
-            } => false,
-            Cause::Http { .. }
-            | Cause::Timeout { .. }
-            | Cause::Connect(_)
-            | Cause::Transport(_)
-            | Cause::Credentials(_)
-            | Cause::Decode { .. }
-            | Cause::Refused(_)
-            | Cause::Panicked => !self.never_sent(),
-        }
+        self.inner.cause.ambiguous()
     }
 
     /// Whether the time given to the call ran out on our side.
@@ -271,7 +152,8 @@ impl RpcError {
         matches!(self.inner.cause, Cause::Timeout { .. })
     }
 
-    /// Whether the connection failed: it could not be made, broke, or was reset or refused.
+    /// Whether the connection failed: it could not be made, broke, or was reset or refused, or
+    /// something that does not speak gRPC answered.
     #[must_use]
     pub fn is_transport(&self) -> bool {
         matches!(
@@ -304,33 +186,19 @@ impl RpcError {
     /// Why the answer could not be read, if that is what happened.
     #[must_use]
     pub fn decode_fault(&self) -> Option<&DecodeFault> {
-        match &self.inner.cause {
-            Cause::Decode { fault, .. } => Some(fault),
-            Cause::Status { .. }
-            | Cause::Http { .. }
-            | Cause::Timeout { .. }
-            | Cause::Connect(_)
-            | Cause::Transport(_)
-            | Cause::Credentials(_)
-            | Cause::Refused(_)
-            | Cause::Panicked => None,
-        }
+        let Cause::Decode { fault, .. } = &self.inner.cause else {
+            return None;
+        };
+        Some(fault)
     }
 
     /// What is wrong with the credentials, if no request could be sent for that reason.
     #[must_use]
     pub fn credentials_error(&self) -> Option<&CredentialsError> {
-        match &self.inner.cause {
-            Cause::Credentials(error) => Some(error),
-            Cause::Status { .. }
-            | Cause::Http { .. }
-            | Cause::Timeout { .. }
-            | Cause::Connect(_)
-            | Cause::Transport(_)
-            | Cause::Decode { .. }
-            | Cause::Refused(_)
-            | Cause::Panicked => None,
-        }
+        let Cause::Credentials(error) = &self.inner.cause else {
+            return None;
+        };
+        Some(error)
     }
 
     /// The verdicts per ack id that a failed call on an exactly-once subscription carries.
@@ -341,37 +209,30 @@ impl RpcError {
     #[must_use]
     pub fn ack_failures(&self) -> &BTreeMap<String, AckFailure> {
         static NONE: BTreeMap<String, AckFailure> = BTreeMap::new();
-        self.details().map_or(&NONE, |details| &details.acks)
+        let Cause::Status { details, .. } = &self.inner.cause else {
+            return &NONE;
+        };
+        &details.acks
     }
 
     /// The least time to wait before trying again, where the server asked for one.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        self.details().and_then(|details| details.retry_after)
+        let Cause::Status { details, .. } = &self.inner.cause else {
+            return None;
+        };
+        details.retry_after
     }
 
-    fn details(&self) -> Option<&Details> {
-        match &self.inner.cause {
-            Cause::Status { details, .. } => Some(details),
-            Cause::Http { .. }
-            | Cause::Timeout { .. }
-            | Cause::Connect(_)
-            | Cause::Transport(_)
-            | Cause::Credentials(_)
-            | Cause::Decode { .. }
-            | Cause::Refused(_)
-            | Cause::Panicked => None,
-        }
-    }
-
+    /// Whether the server itself refused the credentials, so that fresh ones may help.
     pub(crate) fn is_server_unauthenticated(&self) -> bool {
         matches!(
             self.inner.cause,
             Cause::Status {
                 code: Code::Unauthenticated,
                 ..
-            }
-        ) || matches!(self.inner.cause, Cause::Http { status: 401 })
+            } | Cause::Http { status: 401 }
+        )
     }
 
     /// Whether a closing connection did not take the request, so that another one will.
@@ -381,72 +242,9 @@ impl RpcError {
     }
 }
 
-/// The code that gRPC assigns to an HTTP status without a gRPC status: some proxy answered.
-fn code_of_http(status: u16) -> Code {
-    match status {
-        400 => Code::Internal,
-        401 => Code::Unauthenticated,
-        403 => Code::PermissionDenied,
-        404 => Code::Unimplemented,
-        429 | 502..=504 => Code::Unavailable,
-        _ => Code::Unknown,
-    }
-}
-
 impl fmt::Display for RpcError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} failed: ", self.inner.method)?;
-        match &self.inner.cause {
-            Cause::Status { code, message, .. } if message.is_empty() => write!(f, "{code}")?,
-            Cause::Status { code, message, .. } => write!(f, "{code}: {message}")?,
-            Cause::Http { status } => {
-                write!(
-                    f,
-                    "HTTP status {status} from something that does not speak gRPC"
-                )?;
-            }
-            Cause::Timeout { after, phase } => {
-                let waiting = match phase {
-                    Phase::Turn => "a free place on its connection",
-                    Phase::Credentials => "credentials",
-                    Phase::Connection => "a connection",
-                    Phase::Answer => "the answer",
-                };
-                write!(f, "no result within {after:?}, waiting for {waiting}")?;
-            }
-            Cause::Connect(error) => write!(f, "{error}")?,
-            Cause::Transport(fault) => f.write_str(fault.text())?,
-            Cause::Credentials(error) => write!(f, "{error}")?,
-            Cause::Decode {
-                fault: DecodeFault::TooLarge { bytes, limit },
-                ..
-            } => {
-                write!(f, "the answer has {bytes} bytes, the limit is {limit}")?;
-            }
-            Cause::Decode {
-                fault: DecodeFault::Malformed(what),
-                ..
-            } => {
-                write!(f, "the answer cannot be read: {what}")?;
-            }
-            Cause::Decode {
-                fault: DecodeFault::Details,
-                code,
-            } => {
-                write!(f, "{code}, with error details that cannot be read")?;
-            }
-            Cause::Refused(Refusal::TooLarge { bytes, limit }) => {
-                write!(f, "the request has {bytes} bytes, the limit is {limit}")?;
-            }
-            Cause::Refused(Refusal::UnaryOnPullConnection) => {
-                f.write_str("unary calls never share a connection with pull streams")?;
-            }
-            Cause::Refused(Refusal::PullOnUnaryConnection) => {
-                f.write_str("pull streams never share a connection with unary calls")?;
-            }
-            Cause::Refused(Refusal::Header) => f.write_str("a header value is not printable")?,
-            Cause::Panicked => f.write_str("handling it panicked, which is a bug or bad input")?,
-        }
+        write!(f, "{} failed: {}", self.inner.method, self.inner.cause)?;
         match (self.never_sent(), self.is_ambiguous()) {
             (true, _) => f.write_str("; the request never left"),
             (false, true) => f.write_str("; the request may have taken effect"),
@@ -468,6 +266,7 @@ impl fmt::Debug for RpcError {
 impl Error for RpcError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match &self.inner.cause {
+            // Its text is part of ours already, so the chain goes on behind it.
             Cause::Connect(error) => error.source(),
             Cause::Status { .. }
             | Cause::Http { .. }

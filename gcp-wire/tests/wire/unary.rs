@@ -10,6 +10,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use futures::future::join_all;
+use futures::stream;
 use gcp_wire::proto::pubsub::{
     AcknowledgeRequest, PublishRequest, PublishResponse, PubsubMessage, PullRequest, PullResponse,
     ReceivedMessage, StreamingPullRequest,
@@ -25,7 +26,7 @@ use tokio::sync::{Notify, Semaphore};
 
 use crate::server::{
     DEADLINE, TOPIC, answer, chain, framed, handler, in_memory, message, ok, production, publish,
-    published, read, refuse, spawn, status, unary,
+    published, read, refuse, spawn, status, streamed, unary,
 };
 
 const QUEUE: &str = "projects/example.com:demo/locations/us-central1/queues/q1";
@@ -504,6 +505,32 @@ async fn a_channel_on_which_bytes_arrive_between_time_outs_is_kept() {
         publish(&connection).await.unwrap();
     }
     assert_eq!(connections.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_time_out_during_which_bytes_arrived_is_no_silent_one() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&calls);
+    let (endpoint, connections) = in_memory(handler(move |_| {
+        let call = count.fetch_add(1, Ordering::SeqCst);
+        async move {
+            match call {
+                // The answer begins and never ends.
+                0 => streamed(stream::pending()),
+                1 | 2 => std::future::pending().await,
+                _ => published(),
+            }
+        }
+    }));
+    let connection = unary(endpoint);
+    for expected in [1, 1, 1, 2] {
+        publish(&connection)
+            .await
+            .err()
+            .inspect(|error| assert!(error.is_timeout()));
+        assert_eq!(connections.load(Ordering::SeqCst), expected);
+    }
+    assert_eq!(calls.load(Ordering::SeqCst), 4);
 }
 
 #[tokio::test(start_paused = true)]
