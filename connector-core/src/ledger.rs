@@ -5,151 +5,38 @@
 //! [segments](Segment) behind an `Arc`, so that taking a [`View`] for a saved state costs a few
 //! pointer copies and a bit per item, and encoding it needs no lock.
 
+mod commit;
 mod epoch_entry;
+mod open_epoch;
+mod place;
 mod segment;
+mod view;
 
+pub use commit::{Commit, CommitId};
+pub use place::{Outcome, Place, Standing};
 pub use segment::{Segment, SegmentView};
+pub use view::View;
 
 use std::collections::VecDeque;
 
 use crate::{CheckpointError, Committed, Epoch};
+use commit::Commits;
 use epoch_entry::{EpochEntry, Stage};
-use segment::Bits;
+use open_epoch::OpenEpoch;
 
 /// Sealed epochs without any open item that are kept apart while the host never commits. Beyond
 /// it the oldest fold together: a host that snapshots every second and never commits would
 /// otherwise grow the list for ever.
 const MAX_IDLE_SEALED: usize = 1024;
 
-/// Items of the open epoch in one segment. A sink gives items their verdict before the cut, and its
-/// host may never take a checkpoint at all: segments whose items all have one are dropped, so that
-/// the open epoch does not grow with everything it ever held.
-const MAX_OPEN_ITEMS: usize = 65_536;
-
-/// Where an item stands in the ledger, until it has a verdict.
-///
-/// Places are never reused, and stay valid through sealing, folding and committing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place {
-    segment: u64,
-    index: u32,
-}
-
-/// The stage an item is in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Standing {
-    /// Added since the last cut.
-    Open,
-    /// Part of a sealed epoch that is not committed.
-    Sealed(Epoch),
-    /// Part of a committed epoch, without a verdict yet.
-    Settling(Epoch),
-    /// Has a verdict, was withdrawn, or never existed.
-    Gone,
-}
-
-/// What became of one item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Outcome {
-    /// Confirmed by the service.
-    Settled,
-    /// The lease ended before the service confirmed.
-    Lapsed,
-    /// Kept aside for the operator.
-    Retained,
-}
-
-/// Names one call of [`Ledger::commit`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct CommitId(u64);
-
-/// What a commit releases: the segments that may now leave, oldest epoch first.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Commit<T> {
-    /// Names the commit in [`Ledger::poll_committed`].
-    pub id: CommitId,
-    /// What may leave now, in order. Empty when everything was released by an earlier commit.
-    pub released: Vec<SegmentView<T>>,
-}
-
-/// What a saved state names (C8): everything sealed, and everything committed without a verdict.
-#[derive(Debug)]
-pub struct View<T> {
-    segments: Vec<SegmentView<T>>,
-}
-
-impl<T> View<T> {
-    /// The items, in ledger order.
-    pub fn iter(&self) -> impl Iterator<Item = &T> + '_ {
-        self.segments
-            .iter()
-            .flat_map(SegmentView::iter)
-            .map(|(_, item)| item)
-    }
-
-    /// The segments, in ledger order.
-    #[must_use]
-    pub fn segments(&self) -> &[SegmentView<T>] {
-        &self.segments
-    }
-
-    /// The number of items.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.segments.iter().map(SegmentView::len).sum()
-    }
-
-    /// Whether nothing is named.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.segments.iter().all(SegmentView::is_empty)
-    }
-}
-
-impl<T> Clone for View<T> {
-    fn clone(&self) -> Self {
-        Self {
-            segments: self.segments.clone(),
-        }
-    }
-}
-
-impl<T> Default for View<T> {
-    fn default() -> Self {
-        Self {
-            segments: Vec::new(),
-        }
-    }
-}
-
-/// A commit that waits for verdicts.
-#[derive(Debug)]
-struct Waiting {
-    id: CommitId,
-    upto: Epoch,
-    tally: Committed,
-}
-
 /// The epochs of one connector.
 #[derive(Debug)]
 pub struct Ledger<T> {
-    /// Segments of the open epoch older than `open_items`: full ones, and those folded back from
-    /// aborted epochs.
-    folded: Vec<Segment<T>>,
-    open_segment: u64,
-    open_items: Vec<T>,
-    open_gone: Bits,
-    open_left: usize,
-    /// Verdicts given to items of the open epoch already, as a flushing sink does.
-    open_tally: Committed,
+    open: OpenEpoch<T>,
     /// Sealed and settling epochs, ascending; the settling ones come first.
     epochs: VecDeque<EpochEntry<T>>,
     newest: Option<Epoch>,
-    waiting: VecDeque<Waiting>,
-    next_commit: u64,
+    commits: Commits,
 }
 
 impl<T> Default for Ledger<T> {
@@ -163,16 +50,10 @@ impl<T> Ledger<T> {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            folded: Vec::new(),
-            open_segment: 0,
-            open_items: Vec::new(),
-            open_gone: Bits::default(),
-            open_left: 0,
-            open_tally: Committed::default(),
+            open: OpenEpoch::new(),
             epochs: VecDeque::new(),
             newest: None,
-            waiting: VecDeque::new(),
-            next_commit: 0,
+            commits: Commits::default(),
         }
     }
 
@@ -194,21 +75,8 @@ impl<T> Ledger<T> {
     }
 
     /// Adds an item to the open epoch.
-    ///
-    /// # Panics
-    ///
-    /// Never: a segment is closed long before its 2³² places are used.
     pub fn add(&mut self, item: T) -> Place {
-        if self.open_items.len() >= MAX_OPEN_ITEMS {
-            self.close_open_segment();
-        }
-        let index = u32::try_from(self.open_items.len()).expect("a segment has 65,536 places");
-        self.open_items.push(item);
-        self.open_left += 1;
-        Place {
-            segment: self.open_segment,
-            index,
-        }
+        self.open.add(item)
     }
 
     /// Closes the open epoch as `epoch` and opens the next.
@@ -224,12 +92,11 @@ impl<T> Ledger<T> {
             return Err(CheckpointError::OutOfOrder { epoch, newest });
         }
         self.newest = Some(epoch);
-        self.close_open_segment();
-        let segments = std::mem::take(&mut self.folded);
+        let (segments, tally) = self.open.seal();
         self.epochs.push_back(EpochEntry {
             epoch,
             segments,
-            tally: std::mem::take(&mut self.open_tally),
+            tally,
             stage: Stage::Sealed,
         });
         self.fold_idle();
@@ -245,20 +112,14 @@ impl<T> Ledger<T> {
         if self.newest.is_none_or(|newest| epoch > newest) {
             return Err(CheckpointError::Unknown { epoch });
         }
-        let id = CommitId(self.next_commit);
-        self.next_commit += 1;
+        let id = self.commits.begin(epoch);
         let mut released = Vec::new();
         for entry in &mut self.epochs {
-            if entry.epoch <= epoch && matches!(entry.stage, Stage::Sealed) {
+            if entry.epoch <= epoch && entry.is_sealed() {
                 entry.stage = Stage::Settling(id);
                 released.extend(entry.segments.iter().map(Segment::view));
             }
         }
-        self.waiting.push_back(Waiting {
-            id,
-            upto: epoch,
-            tally: Committed::default(),
-        });
         self.retire();
         Ok(Commit { id, released })
     }
@@ -267,23 +128,16 @@ impl<T> Ledger<T> {
     ///
     /// Answers whether anything changed: an unknown or committed epoch has no effect.
     pub fn abort(&mut self, epoch: Epoch) -> bool {
-        let Some(at) = self.epochs.iter().position(|entry| entry.epoch == epoch) else {
+        let sealed = |entry: &EpochEntry<T>| entry.epoch == epoch && entry.is_sealed();
+        let Some(at) = self.epochs.iter().position(sealed) else {
             return false;
         };
-        match self.epochs[at].stage {
-            Stage::Settling(_) => return false,
-            Stage::Sealed => {}
-        }
-        let Some(mut aborted) = self.epochs.remove(at) else {
+        let Some(aborted) = self.epochs.remove(at) else {
             return false;
         };
-        if let Some(next) = self.epochs.get_mut(at) {
-            next.take_in_front(aborted);
-        } else {
-            // What was folded before came from newer epochs, or is open itself: in front of it.
-            aborted.segments.append(&mut self.folded);
-            self.folded = aborted.segments;
-            self.open_tally += aborted.tally;
+        match self.epochs.get_mut(at) {
+            Some(next) => next.take_in_front(aborted),
+            None => self.open.take_in_front(aborted.segments, aborted.tally),
         }
         true
     }
@@ -317,76 +171,38 @@ impl<T> Ledger<T> {
     /// The stage an item is in.
     #[must_use]
     pub fn standing(&self, place: Place) -> Standing {
-        if place.segment == self.open_segment {
-            return match self.open_items.get(place.index as usize) {
-                Some(_) if !self.open_gone.get(place.index) => Standing::Open,
-                Some(_) | None => Standing::Gone,
+        if self.open.owns(place) {
+            return match self.open.get(place) {
+                Some(_) => Standing::Open,
+                None => Standing::Gone,
             };
         }
-        if let Some(segment) = self
-            .folded
-            .iter()
-            .find(|segment| segment.id() == place.segment)
-        {
-            return if segment.holds(place.index) {
-                Standing::Open
-            } else {
-                Standing::Gone
-            };
-        }
-        self.entry_of(place.segment)
-            .and_then(|at| self.epochs.get(at))
-            .filter(|entry| entry.holds(place))
+        self.entry_of(place)
+            .filter(|entry| entry.get(place).is_some())
             .map_or(Standing::Gone, EpochEntry::standing)
     }
 
     /// The item at `place`, while it has no verdict.
     #[must_use]
     pub fn get(&self, place: Place) -> Option<&T> {
-        if place.segment == self.open_segment {
-            return self
-                .open_items
-                .get(place.index as usize)
-                .filter(|_| !self.open_gone.get(place.index));
+        if self.open.owns(place) {
+            return self.open.get(place);
         }
-        let in_epochs = || {
-            self.epochs
-                .get(self.entry_of(place.segment)?)?
-                .segment(place.segment)
-        };
-        self.folded
-            .iter()
-            .find(|segment| segment.id() == place.segment)
-            .or_else(in_epochs)?
-            .get(place.index)
+        self.entry_of(place)?.get(place)
     }
 
     /// The next commit whose items all have a verdict, with what became of them.
     pub fn poll_committed(&mut self) -> Option<(CommitId, Committed)> {
-        let first = self
-            .epochs
-            .iter()
-            .find(|entry| !matches!(entry.stage, Stage::Sealed));
-        let blocked_from = first.map(|entry| entry.epoch);
-        let at = self
-            .waiting
-            .iter()
-            .position(|commit| blocked_from.is_none_or(|blocked| commit.upto < blocked))?;
-        let commit = self.waiting.remove(at)?;
-        Some((commit.id, commit.tally))
+        let unsettled = self.epochs.iter().find(|entry| !entry.is_sealed());
+        self.commits.report(unsettled.map(|entry| entry.epoch))
     }
 
     /// What the state of an epoch names: everything sealed, and everything committed that has no
     /// verdict. Take it right after [`seal`](Self::seal).
     #[must_use]
     pub fn view(&self) -> View<T> {
-        let segments = self
-            .epochs
-            .iter()
-            .flat_map(|entry| &entry.segments)
-            .map(Segment::view)
-            .collect();
-        View { segments }
+        let segments = self.epochs.iter().flat_map(|entry| &entry.segments);
+        View::new(segments.map(Segment::view).collect())
     }
 
     /// Whether every item of every epoch up to `epoch` has a verdict.
@@ -411,25 +227,25 @@ impl<T> Ledger<T> {
     pub fn is_sealed(&self, epoch: Epoch) -> bool {
         self.epochs
             .iter()
-            .any(|entry| entry.epoch == epoch && matches!(entry.stage, Stage::Sealed))
+            .any(|entry| entry.epoch == epoch && entry.is_sealed())
     }
 
     /// Items of the open epoch without a verdict.
     #[must_use]
     pub fn open_len(&self) -> usize {
-        self.open_left + self.folded.iter().map(Segment::left).sum::<usize>()
+        self.open.left()
     }
 
     /// Items of sealed, uncommitted epochs without a verdict.
     #[must_use]
     pub fn sealed_len(&self) -> usize {
-        self.left_in(|stage| matches!(stage, Stage::Sealed))
+        self.left_in(EpochEntry::is_sealed)
     }
 
     /// Items of committed epochs without a verdict.
     #[must_use]
     pub fn settling_len(&self) -> usize {
-        self.left_in(|stage| matches!(stage, Stage::Settling(_)))
+        self.left_in(|entry| !entry.is_sealed())
     }
 
     /// Items without a verdict.
@@ -451,8 +267,8 @@ impl<T> Ledger<T> {
     /// When an invariant does not hold. For tests.
     pub fn check_invariants(&self) {
         let mut last_epoch = None;
-        let mut sealed_seen = false;
         let mut last_segment = None;
+        let mut sealed_seen = false;
         for entry in &self.epochs {
             assert!(last_epoch < Some(entry.epoch), "epochs ascend");
             last_epoch = Some(entry.epoch);
@@ -464,97 +280,56 @@ impl<T> Ledger<T> {
                         "commits sweep: nothing sealed stands before a committed epoch"
                     );
                     assert!(
-                        entry.left() > 0,
-                        "an epoch whose items all have a verdict is retired"
-                    );
-                    assert!(
-                        self.waiting.iter().any(|commit| commit.id == id),
+                        self.commits.waits(id),
                         "whoever released an epoch still waits for it"
                     );
                 }
             }
-            for segment in &entry.segments {
-                assert!(last_segment < Some(segment.id()), "segments ascend");
-                last_segment = Some(segment.id());
-                segment.check_invariants();
-            }
+            last_segment = entry.check_invariants(last_segment);
         }
-        for segment in &self.folded {
-            assert!(
-                last_segment < Some(segment.id()),
-                "folded segments come after sealed ones"
-            );
-            last_segment = Some(segment.id());
-            segment.check_invariants();
-        }
-        assert!(
-            last_segment < Some(self.open_segment),
-            "the open segment is the newest"
-        );
-        let open = self.open_items.len();
-        assert_eq!(
-            self.open_left,
-            open - self.open_gone.count(),
-            "open items are counted"
-        );
+        self.open.check_invariants(last_segment);
         assert!(
             last_epoch.is_none() || last_epoch <= self.newest,
             "the newest epoch is remembered"
         );
     }
 
-    fn left_in(&self, stage: impl Fn(&Stage) -> bool) -> usize {
+    fn left_in(&self, which: impl Fn(&EpochEntry<T>) -> bool) -> usize {
         self.epochs
             .iter()
-            .filter(|entry| stage(&entry.stage))
+            .filter(|entry| which(entry))
             .map(EpochEntry::left)
             .sum()
     }
 
-    /// The entry that holds a segment: segments ascend over the entries.
-    fn entry_of(&self, segment: u64) -> Option<usize> {
+    fn entry_of(&self, place: Place) -> Option<&EpochEntry<T>> {
         self.epochs
             .iter()
-            .position(|entry| entry.segment(segment).is_some())
+            .find(|entry| entry.segment(place.segment).is_some())
     }
 
     fn remove(&mut self, place: Place, outcome: Option<Outcome>) -> Standing {
-        let (standing, tally, drained) = if place.segment == self.open_segment {
-            if place.index as usize >= self.open_items.len() || !self.open_gone.set(place.index) {
-                return Standing::Gone;
-            }
-            self.open_left -= 1;
-            (Standing::Open, &mut self.open_tally, false)
-        } else if let Some(at) = self
-            .folded
-            .iter()
-            .position(|segment| segment.id() == place.segment)
-        {
-            if !self.folded[at].remove(place.index) {
-                return Standing::Gone;
-            }
-            if self.folded[at].left() == 0 {
-                self.folded.remove(at);
-            }
-            (Standing::Open, &mut self.open_tally, false)
-        } else {
-            let Some(at) = self.entry_of(place.segment) else {
+        let mut settled = false;
+        let (standing, tally) = if self.open.owns(place) {
+            let Some(tally) = self.open.remove(place) else {
                 return Standing::Gone;
             };
-            let entry = &mut self.epochs[at];
+            (Standing::Open, tally)
+        } else {
+            let mut epochs = self.epochs.iter_mut();
+            let Some(entry) = epochs.find(|entry| entry.segment(place.segment).is_some()) else {
+                return Standing::Gone;
+            };
             if !entry.remove(place) {
                 return Standing::Gone;
             }
-            let drained = matches!(entry.stage, Stage::Settling(_)) && entry.left() == 0;
-            (entry.standing(), &mut entry.tally, drained)
+            settled = entry.is_settled();
+            (entry.standing(), &mut entry.tally)
         };
-        match outcome {
-            Some(Outcome::Settled) => tally.settled += 1,
-            Some(Outcome::Lapsed) => tally.lapsed += 1,
-            Some(Outcome::Retained) => tally.retained += 1,
-            None => {}
+        if let Some(outcome) = outcome {
+            outcome.count_in(tally);
         }
-        if drained {
+        if settled {
             self.retire();
         }
         standing
@@ -562,28 +337,14 @@ impl<T> Ledger<T> {
 
     /// Drops committed epochs whose items all have a verdict, and credits whoever released them.
     fn retire(&mut self) {
-        let waiting = &mut self.waiting;
+        let commits = &mut self.commits;
         self.epochs.retain(|entry| match entry.stage {
-            Stage::Settling(id) if entry.left() == 0 => {
-                if let Some(commit) = waiting.iter_mut().find(|commit| commit.id == id) {
-                    commit.tally += entry.tally;
-                }
+            Stage::Settling(id) if entry.is_settled() => {
+                commits.credit(id, entry.tally);
                 false
             }
             Stage::Settling(_) | Stage::Sealed => true,
         });
-    }
-
-    /// Starts a new open segment; the items of the old one that have no verdict stay open.
-    fn close_open_segment(&mut self) {
-        let items = std::mem::take(&mut self.open_items);
-        let gone = std::mem::take(&mut self.open_gone);
-        let left = std::mem::take(&mut self.open_left);
-        if left > 0 {
-            self.folded
-                .push(Segment::new(self.open_segment, items, gone, left));
-        }
-        self.open_segment += 1;
     }
 
     fn fold_idle(&mut self) {
@@ -593,7 +354,7 @@ impl<T> Ledger<T> {
         let idle = self
             .epochs
             .iter()
-            .position(|entry| matches!(entry.stage, Stage::Sealed) && entry.left() == 0);
+            .position(|entry| entry.is_sealed() && entry.left() == 0);
         // The newest stays: the host is about to commit it.
         if let Some(at) = idle
             && at + 1 < self.epochs.len()

@@ -23,6 +23,15 @@ impl<T> EpochEntry<T> {
         self.segments.iter().map(Segment::left).sum()
     }
 
+    pub(super) fn is_sealed(&self) -> bool {
+        matches!(self.stage, Stage::Sealed)
+    }
+
+    /// Committed, and every item has a verdict.
+    pub(super) fn is_settled(&self) -> bool {
+        !self.is_sealed() && self.segments.is_empty()
+    }
+
     pub(super) fn standing(&self) -> Standing {
         match self.stage {
             Stage::Sealed => Standing::Sealed(self.epoch),
@@ -35,9 +44,8 @@ impl<T> EpochEntry<T> {
         self.segments.get(at)
     }
 
-    pub(super) fn holds(&self, place: Place) -> bool {
-        self.segment(place.segment)
-            .is_some_and(|segment| segment.holds(place.index))
+    pub(super) fn get(&self, place: Place) -> Option<&T> {
+        self.segment(place.segment)?.get(place.index)
     }
 
     /// Takes an item out, and drops its segment when it was the last.
@@ -62,5 +70,19 @@ impl<T> EpochEntry<T> {
         older.segments.append(&mut self.segments);
         self.segments = older.segments;
         self.tally += older.tally;
+    }
+
+    /// Checks the epoch, and answers its last segment, all of which come after `last`.
+    pub(super) fn check_invariants(&self, mut last: Option<u64>) -> Option<u64> {
+        assert!(
+            !self.is_settled(),
+            "an epoch whose items all have a verdict is retired"
+        );
+        for segment in &self.segments {
+            assert!(last < Some(segment.id()), "segments ascend");
+            last = Some(segment.id());
+            segment.check_invariants();
+        }
+        last
     }
 }

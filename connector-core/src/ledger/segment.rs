@@ -64,10 +64,6 @@ impl<T> Segment<T> {
         self.left
     }
 
-    pub(super) fn holds(&self, index: u32) -> bool {
-        (index as usize) < self.items.len() && !self.gone.get(index)
-    }
-
     pub(super) fn get(&self, index: u32) -> Option<&T> {
         self.items
             .get(index as usize)
