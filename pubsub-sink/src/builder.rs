@@ -10,7 +10,7 @@ use connector_core::{
 };
 use gcp_wire::{ConnectionOptions, Credentials, Endpoint, Service, TopicName};
 
-use crate::{PublishMessage, SinkState, settings::Settings};
+use crate::{MissingTopics, PublishMessage, SinkState, settings::Settings};
 
 /// Settings of a [`PubsubSink`](crate::PubsubSink).
 ///
@@ -224,6 +224,13 @@ impl<R> SinkBuilder<R> {
         self
     }
 
+    /// What is done about a topic that does not exist. Default: it is created, see
+    /// [`MissingTopics`].
+    pub fn missing_topics(mut self, missing: MissingTopics) -> Self {
+        self.settings.missing_topics = missing;
+        self
+    }
+
     /// Topics that may be in use at a time, at least 1. Default 100.
     ///
     /// When another is needed, the least recently used one with nothing under way is released; with
@@ -251,11 +258,11 @@ impl<R> SinkBuilder<R> {
         self
     }
 
-    /// Goes on from saved states: nothing on a first start, one `Restored` after a restart, a list
-    /// when several sinks become one.
+    /// Goes on from a saved state: nothing on a first start, one `Restored` after a restart.
     ///
-    /// The states are of the newest epoch that was ever durable. A flushing sink sends nothing again;
-    /// its epochs go on above the restored one.
+    /// The state is of the newest epoch that was ever durable, and of a sink with the same
+    /// [`instance`](Self::instance). A flushing sink sends nothing again; its epochs go on above the
+    /// restored one.
     pub fn restore(mut self, states: impl IntoIterator<Item = Restored<SinkState>>) -> Self {
         self.restored.extend(states);
         self

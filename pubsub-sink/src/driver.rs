@@ -18,12 +18,14 @@ use futures::{
     stream::{FuturesUnordered, StreamExt},
 };
 use gcp_wire::{
-    Connection, EncodedBody, RpcError, TopicName, method::PUBLISH, proto::pubsub::PublishResponse,
+    Connection, EncodedBody, RpcError, TopicName,
+    method::{CREATE_TOPIC, PUBLISH},
+    proto::pubsub::{PublishResponse, Topic},
 };
 use tokio::time::Sleep;
 
 use crate::{
-    SinkError, clock, events,
+    SinkError, TopicCreation, clock, events,
     machine::{Answer, RejectionId, RequestId},
     shared::{Shared, Task},
 };
@@ -32,10 +34,14 @@ use crate::{
 /// an answer, and with it room, from being taken in.
 const EFFECTS_PER_TURN: usize = 128;
 
+/// The time that creating a topic may take before it is tried again: such calls take seconds.
+const CREATION_DEADLINE: Duration = Duration::from_secs(30);
+
 /// The time to the next look while no timer is set. Any; the wake-up comes first.
 const NO_TIMER: Duration = Duration::from_secs(3600);
 
 type Answered = (RequestId, Result<PublishResponse, RpcError>);
+type Created = (TopicName, Result<Topic, RpcError>);
 type Decided = (RejectionId, Result<Verdict, CheckpointError>);
 
 pub(crate) struct Driver {
@@ -43,6 +49,9 @@ pub(crate) struct Driver {
     connection: Connection,
     handler: Box<dyn FailureHandler>,
     publishing: FuturesUnordered<BoxFuture<'static, Answered>>,
+    creating: FuturesUnordered<BoxFuture<'static, Created>>,
+    /// How topics are created.
+    creation: TopicCreation,
     verdicts: FuturesUnordered<BoxFuture<'static, Decided>>,
     flushing: Option<Receipt<()>>,
     rng: fastrand::Rng,
@@ -55,6 +64,7 @@ impl Driver {
         shared: Arc<Shared>,
         connection: Connection,
         handler: Box<dyn FailureHandler>,
+        creation: TopicCreation,
     ) -> Self {
         Self {
             #[cfg(feature = "metrics")]
@@ -63,6 +73,8 @@ impl Driver {
             connection,
             handler,
             publishing: FuturesUnordered::new(),
+            creating: FuturesUnordered::new(),
+            creation,
             verdicts: FuturesUnordered::new(),
             flushing: None,
             rng: fastrand::Rng::new(),
@@ -86,6 +98,13 @@ impl Driver {
                 biased;
                 Some((id, answer)) = self.publishing.next(), if !self.publishing.is_empty() => {
                     self.answered(id, answer)?;
+                }
+                Some((topic, answer)) = self.creating.next(), if !self.creating.is_empty() => {
+                    let (creation, random) = (classify::creation(answer), self.rng.f64());
+                    self.shared.look(|state| {
+                        let now = clock::now();
+                        state.machine.handle_created(now, &topic, creation, random);
+                    })?;
                 }
                 Some((id, verdict)) = self.verdicts.next(), if !self.verdicts.is_empty() => {
                     self.shared.look(|state| {
@@ -141,6 +160,7 @@ impl Driver {
                     let decided = async move { (id, verdict.await) };
                     self.verdicts.push(decided.boxed());
                 }
+                Some(Task::CreateTopic(topic)) => self.create(topic),
                 Some(Task::FlushHandler) => self.flushing = Some(self.handler.flush()),
                 Some(Task::Resolve(outcome)) => outcome.resolve(&self.shared.instance),
                 Some(Task::Tell(notice)) => {
@@ -160,6 +180,18 @@ impl Driver {
             (id, answer)
         };
         self.publishing.push(call.boxed());
+    }
+
+    fn create(&self, topic: TopicName) {
+        let connection = self.connection.clone();
+        let request = self.creation.topic(&topic);
+        let call = async move {
+            let answer = connection
+                .call(&CREATE_TOPIC, topic.as_str(), request, CREATION_DEADLINE)
+                .await;
+            (topic, answer)
+        };
+        self.creating.push(call.boxed());
     }
 
     fn answered(

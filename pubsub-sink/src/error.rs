@@ -49,6 +49,17 @@ pub enum SinkError {
         #[source]
         cause: Cause,
     },
+    /// A topic does not exist, and could not be created.
+    #[error(
+        "topic {topic} does not exist and could not be created; what was to go there was not stored, create the topic (or grant pubsub.topics.create) and rebuild from the last saved state"
+    )]
+    TopicNotCreated {
+        /// The topic.
+        topic: TopicName,
+        /// What the service said.
+        #[source]
+        cause: Cause,
+    },
     /// The service refused to publish to a topic, and would refuse again.
     #[error(
         "publishing to {topic} was refused for good; what was not confirmed comes again after a rebuild from the last saved state, remove the cause first"
@@ -181,6 +192,7 @@ impl SinkError {
     pub fn code(&self) -> Option<Code> {
         let cause = match self {
             Self::TopicMissing { cause, .. }
+            | Self::TopicNotCreated { cause, .. }
             | Self::Refused { cause, .. }
             | Self::RetriesExhausted { cause, .. }
             | Self::TooManyRejections { cause, .. } => cause,

@@ -23,6 +23,7 @@ pub(crate) fn tell(instance: &str, member: &Member, notice: Notice) {
         Notice::Recovered { topic } => {
             tracing::info!(instance, %topic, "A topic takes messages again.");
         }
+        Notice::TopicCreated { topic } => topic_created(instance, &topic),
         Notice::Dividing { topic, messages } => {
             tracing::debug!(
                 instance,
@@ -42,6 +43,14 @@ pub(crate) fn tell(instance: &str, member: &Member, notice: Notice) {
         }
         Notice::WaitingForRoom { waited } => waiting_for_room(instance, member, waited),
     }
+}
+
+fn topic_created(instance: &str, topic: &TopicName) {
+    tracing::warn!(
+        instance,
+        %topic,
+        "A missing topic was created; it has no subscription, and messages that arrive before one exists are lost unless the topic retains them."
+    );
 }
 
 fn retrying(instance: &str, topic: &TopicName, attempt: u32, cause: &Cause) {

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod admin;
 mod builder;
 mod clock;
 mod driver;
@@ -16,6 +17,7 @@ mod sink;
 mod state;
 mod stats;
 
+pub use admin::{MissingTopics, TopicCreation};
 pub use builder::SinkBuilder;
 pub use driver::SinkDriver;
 pub use error::{BuildError, SinkError};

@@ -20,16 +20,19 @@ mod invariants;
 mod isolate;
 mod order;
 mod rejections;
+mod repair;
 mod send;
 mod stall;
 #[cfg(test)]
 mod tests;
+mod timeout;
 
 pub(crate) use effect::{
     Answer, Class, CutId, Effect, Failure, Notice, RejectionId, ReplyId, RequestId,
 };
 pub(crate) use inflight::Retry;
 pub(crate) use intake::Refused;
+pub(crate) use repair::Creation;
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -48,7 +51,7 @@ use destinations::{DestinationId, Destinations};
 use inflight::Requests;
 use order::LaneKey;
 use rejections::Rejections;
-use stall::{Finding, Stall};
+use stall::Stall;
 
 /// A wait for room after which it is worth telling who holds a shared budget.
 const LONG_WAIT_FOR_ROOM: Duration = Duration::from_secs(10);
@@ -74,6 +77,8 @@ pub(crate) struct Machine {
     /// Open batches that wait for company, by when they leave without.
     lingering: BTreeSet<(Instant, DestinationId, LaneKey)>,
     requests: Requests,
+    /// Destinations whose missing topic is tried again, by when.
+    repairs: BTreeSet<(Instant, DestinationId)>,
     rejections: Rejections,
     cuts: Cuts,
     /// A commit or a cut may have become complete since someone last looked.
@@ -113,6 +118,7 @@ impl Machine {
             ready: VecDeque::new(),
             lingering: BTreeSet::new(),
             requests: Requests::default(),
+            repairs: BTreeSet::new(),
             rejections: Rejections::default(),
             cuts: Cuts::default(),
             look_again: commit.is_some(),
@@ -194,15 +200,19 @@ impl Machine {
         if matches!(self.standing, Standing::Ended(_)) {
             return;
         }
+        // What is known already stays true, and is still told.
+        while let Some((id, committed)) = self.ledger.poll_committed() {
+            self.effects.push_back(Effect::Committed(id, committed));
+        }
         self.standing = Standing::Ended(error);
-        // Nothing more leaves, and what others share of the budget goes back at once. Outcomes that
-        // are queued already stay true and are still told.
+        // Nothing more leaves, and what others share of the budget goes back at once.
         self.released.items += self.held.items;
         self.released.bytes += self.held.bytes;
         self.held = Limits::default();
         self.ready.clear();
         self.lingering.clear();
         self.requests = Requests::default();
+        self.repairs.clear();
         self.rejections = Rejections::default();
         self.cuts = Cuts::default();
         self.counters.destinations_released += self.destinations.released();
@@ -240,67 +250,6 @@ impl Machine {
             self.look_again = false;
         }
         self.send_next(now)
-    }
-
-    /// When [`handle_timeout`](Self::handle_timeout) is due, if nothing happens before.
-    pub(crate) fn poll_timeout(&mut self) -> Option<Instant> {
-        self.timers_changed = false;
-        let closing = match &self.standing {
-            Standing::Closing(deadline) => *deadline,
-            Standing::Running => None,
-            Standing::Ended(_) => return None,
-        };
-        [
-            closing,
-            self.next_room_notice(),
-            self.stall.next_look(),
-            self.requests.next_wake(),
-            self.lingering.first().map(|(due, _, _)| *due),
-            self.destinations.next_idle(),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
-    }
-
-    /// Time has passed.
-    pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        if let Standing::Closing(Some(deadline)) = &self.standing
-            && *deadline <= now
-        {
-            let (items, within) = (self.held.items, self.settings.close_timeout);
-            return self.fail(SinkError::Unsent { items, within });
-        }
-        match self.stall.look(now) {
-            Finding::Fine => {}
-            Finding::Slow(idle) => self.effects.push_back(Effect::Tell(Notice::Slow {
-                idle,
-                limit: self.settings.progress_timeout,
-                items: self.held.items,
-            })),
-            Finding::Stalled(after) => {
-                let oldest = self.requests.oldest();
-                let error = SinkError::Stalled {
-                    after,
-                    items: self.held.items,
-                    topic: oldest
-                        .map(|request| self.destinations.get(request.destination).topic.clone()),
-                    cause: oldest.and_then(|request| request.last_failure.clone()),
-                };
-                return self.fail(error);
-            }
-        }
-        if let Some(since) = self.room_wanted
-            && self.next_room_notice().is_some_and(|at| at <= now)
-        {
-            self.room_told = true;
-            let waited = now.saturating_duration_since(since);
-            self.effects
-                .push_back(Effect::Tell(Notice::WaitingForRoom { waited }));
-        }
-        self.requests.wake(now);
-        self.end_lingering(now);
-        self.destinations.release_idle(now);
     }
 
     /// What goes back to the budget: called once, given back once.
@@ -353,6 +302,7 @@ impl Machine {
             in_flight_records: self.held.items as u64,
             in_flight_bytes: self.held.bytes as u64,
             in_flight_requests: self.requests.len() as u64,
+            parked_records: self.requests.parked() as u64,
             pending_verdicts: self.rejections.pending() as u64,
             destinations: self.destinations.len() as u64,
             ..self.counters
@@ -392,11 +342,6 @@ impl Machine {
     fn progress(&mut self, now: Instant) {
         self.stall.progress(now);
         self.watch(now);
-    }
-
-    fn next_room_notice(&self) -> Option<Instant> {
-        let since = self.room_wanted.filter(|_| !self.room_told)?;
-        since.checked_add(LONG_WAIT_FOR_ROOM)
     }
 
     fn begin_handler_flush(&mut self) -> bool {

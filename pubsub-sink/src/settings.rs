@@ -4,7 +4,7 @@ use std::{num::NonZeroU32, time::Duration};
 
 use connector_core::{Limits, backoff::Backoff};
 
-use crate::{BuildError, machine::Retry};
+use crate::{BuildError, MissingTopics, machine::Retry};
 
 /// Messages per publish request (Pub/Sub quotas).
 pub(crate) const MAX_MESSAGES: usize = 1_000;
@@ -26,6 +26,7 @@ pub(crate) struct Settings {
     pub(crate) retry: Retry,
     pub(crate) progress_timeout: Duration,
     pub(crate) close_timeout: Duration,
+    pub(crate) missing_topics: MissingTopics,
     pub(crate) max_destinations: usize,
     pub(crate) idle_destinations: Duration,
     pub(crate) max_consecutive_rejections: Option<NonZeroU32>,
@@ -48,6 +49,7 @@ impl Default for Settings {
             },
             progress_timeout: Duration::from_secs(600),
             close_timeout: Duration::from_secs(30),
+            missing_topics: MissingTopics::default(),
             max_destinations: 100,
             idle_destinations: Duration::from_secs(3600),
             max_consecutive_rejections: NonZeroU32::new(100),
@@ -85,6 +87,9 @@ impl Settings {
             self.max_destinations > 0,
             "at least 1, or no record is ever admitted",
         )?;
+        if let MissingTopics::Create(creation) = &self.missing_topics {
+            creation.check()?;
+        }
         let spans = [
             ("progress_timeout", self.progress_timeout),
             ("close_timeout", self.close_timeout),
@@ -141,6 +146,7 @@ mod tests {
         assert_eq!(settings.retry.deadlines.delay(99), Duration::from_secs(60));
         assert_eq!(settings.progress_timeout, Duration::from_secs(600));
         assert_eq!(settings.close_timeout, Duration::from_secs(30));
+        assert_eq!(settings.missing_topics, MissingTopics::default());
         assert_eq!(settings.max_destinations, 100);
         assert_eq!(settings.idle_destinations, Duration::from_secs(3600));
         assert_eq!(settings.max_consecutive_rejections, NonZeroU32::new(100));

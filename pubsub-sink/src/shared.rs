@@ -76,6 +76,7 @@ pub(crate) enum Task {
         id: RejectionId,
         rejected: Rejected,
     },
+    CreateTopic(TopicName),
     FlushHandler,
     Resolve(Outcome),
     Tell(Notice),
@@ -151,6 +152,7 @@ impl State {
                     });
                 }
                 Effect::Handle { id, rejected } => return Some(Task::Handle { id, rejected }),
+                Effect::CreateTopic(topic) => return Some(Task::CreateTopic(topic)),
                 Effect::FlushHandler => return Some(Task::FlushHandler),
                 Effect::Tell(notice) => return Some(Task::Tell(notice)),
                 Effect::Resolve(id, outcome) => {

@@ -50,6 +50,8 @@ stats! {
     counter requests_retried,
     /// Publish requests that were refused and divided to find the message at fault.
     counter requests_divided,
+    /// Topics that did not exist and were created.
+    counter topics_created,
     /// Destinations released: idle, or the least recently used one when another was needed.
     counter destinations_released,
     /// Records accepted that have no verdict yet.
@@ -58,6 +60,8 @@ stats! {
     gauge in_flight_bytes,
     /// Publish requests without a verdict, those waiting for their next attempt included.
     gauge in_flight_requests,
+    /// Records that wait for their topic to exist.
+    gauge parked_records,
     /// Rejected records that wait for the failure handler's verdict.
     gauge pending_verdicts,
     /// Destinations in use.

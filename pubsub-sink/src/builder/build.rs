@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 
 use super::SinkBuilder;
 use crate::{
-    BuildError, PubsubSink, SinkDriver, SinkState,
+    BuildError, MissingTopics, PubsubSink, SinkDriver, SinkState, TopicCreation,
     driver::Driver,
     machine::Machine,
     settings::{DEFAULT_LIMITS, in_range},
@@ -52,6 +52,10 @@ impl<R> SinkBuilder<R> {
             .unwrap_or_else(|| Budget::new(self.limits.unwrap_or(DEFAULT_LIMITS)));
         let instance: Arc<str> = self.instance.into();
         let member = budget.join(format!("{} {instance}", crate::CONNECTOR));
+        let creation = match &self.settings.missing_topics {
+            MissingTopics::Create(creation) => creation.clone(),
+            MissingTopics::End => TopicCreation::default(),
+        };
         let (machine, commit) = Machine::new(self.settings, newest);
         let shared = Arc::new(Shared::new(machine, member, instance));
         let restored = match commit {
@@ -63,7 +67,7 @@ impl<R> SinkBuilder<R> {
                 receipt
             }
         };
-        let driver = Driver::new(Arc::clone(&shared), connection, self.handler);
+        let driver = Driver::new(Arc::clone(&shared), connection, self.handler, creation);
         let sink = PubsubSink::new(resolver, self.encoder, shared, restored);
         Ok((sink, SinkDriver::new(driver)))
     }

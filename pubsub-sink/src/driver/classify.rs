@@ -1,9 +1,9 @@
 //! What a failed publish request means.
 
 use connector_core::Cause;
-use gcp_wire::{Code, Fault, RpcError};
+use gcp_wire::{Code, Fault, RpcError, proto::pubsub::Topic};
 
-use crate::machine::{Class, Failure};
+use crate::machine::{Class, Creation, Failure};
 
 /// Only INVALID_ARGUMENT speaks of a message. Anything else speaks of a condition, and giving
 /// messages to the failure handler for a condition would empty a stream under a healthy-looking
@@ -24,6 +24,17 @@ pub(super) fn failure(error: RpcError) -> Failure {
         class,
         retry_after: error.retry_after(),
         cause: Cause::new(error),
+    }
+}
+
+/// What came of creating a topic. That it exists already is what was wanted: several sinks may
+/// miss it at the same time.
+pub(super) fn creation(answer: Result<Topic, RpcError>) -> Creation {
+    match answer {
+        Ok(_) => Creation::Made,
+        Err(error) if error.code() == Code::AlreadyExists => Creation::Existed,
+        Err(error) if error.fault() == Fault::Transient => Creation::Failed(Cause::new(error)),
+        Err(error) => Creation::Refused(Cause::new(error)),
     }
 }
 

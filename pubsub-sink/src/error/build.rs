@@ -28,6 +28,16 @@ pub enum BuildError {
         /// Why they exclude each other.
         reason: &'static str,
     },
+    /// A setting has no meaning without another.
+    #[error("{setting} needs {needs}: {reason}")]
+    Incomplete {
+        /// The setting that is set.
+        setting: &'static str,
+        /// The one that is not.
+        needs: &'static str,
+        /// Why it needs it.
+        reason: &'static str,
+    },
     /// There is no Tokio runtime to run the sink's driver.
     #[error(
         "there is no Tokio runtime here to run the sink's driver; call build() inside one, or build_with_driver() and place the driver yourself"

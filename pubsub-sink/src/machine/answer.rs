@@ -30,10 +30,7 @@ impl Machine {
             Answer::Failed(failure) => match failure.class {
                 Class::Transient | Class::Exhausted => self.retry(now, id, failure, random),
                 Class::Invalid => self.refused(now, id, failure.cause),
-                Class::Missing => self.end_for(id, |topic| SinkError::TopicMissing {
-                    topic,
-                    cause: failure.cause,
-                }),
+                Class::Missing => self.missing(now, id, failure.cause, random),
                 Class::Fatal => self.end_for(id, |topic| SinkError::Refused {
                     topic,
                     cause: failure.cause,
@@ -146,6 +143,7 @@ impl Machine {
         self.counters.records_published += run.len() as u64;
         self.counters.consecutive_rejections = 0;
         self.release(run.len(), bytes);
+        self.repaired(destination);
         let slot = self.destinations.get_mut(destination);
         if std::mem::take(&mut slot.failing) {
             let topic = slot.topic.clone();
@@ -201,13 +199,19 @@ impl Machine {
         let run = request.runs.current();
         let destination = request.destination;
         let topic = self.destinations.get(destination).topic.clone();
-        if request.runs.halve() {
+        let halved = request.runs.halve();
+        // Whatever is wrong with the request, its topic exists.
+        self.repaired(destination);
+        if halved {
             self.counters.requests_divided += 1;
             let messages = run.len();
             self.effects
                 .push_back(Effect::Tell(Notice::Dividing { topic, messages }));
             return self.requests.renew(id);
         }
+        let Some(request) = self.requests.get_mut(id) else {
+            return;
+        };
         let rejected = Rejected::new(crate::CONNECTOR, topic.as_str(), RejectedReason::Refused)
             .payload(request.batch.message(run.start))
             .source(cause.clone());
@@ -294,7 +298,11 @@ impl Machine {
     }
 
     /// Ends the sink with an error that names the request's topic.
-    fn end_for(&mut self, id: RequestId, error: impl FnOnce(gcp_wire::TopicName) -> SinkError) {
+    pub(super) fn end_for(
+        &mut self,
+        id: RequestId,
+        error: impl FnOnce(gcp_wire::TopicName) -> SinkError,
+    ) {
         if let Some(request) = self.requests.get_mut(id) {
             let topic = self.destinations.get(request.destination).topic.clone();
             self.fail(error(topic));

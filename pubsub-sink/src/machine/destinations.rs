@@ -8,7 +8,10 @@ use std::{
 use bytes::Bytes;
 use gcp_wire::TopicName;
 
-use super::order::{LaneKey, Lanes};
+use super::{
+    order::{LaneKey, Lanes},
+    repair::Repair,
+};
 use crate::message;
 
 /// Names a destination while it is in use. Reused after it was released.
@@ -31,10 +34,19 @@ pub(super) struct Destination {
     pub(super) in_flight: usize,
     /// Messages without a verdict.
     pub(super) held: usize,
+    /// The search for its topic, while there is none.
+    pub(super) repair: Option<Repair>,
     /// Whether it was reported that requests to this topic keep failing.
     pub(super) failing: bool,
     /// Since when nothing is held.
     clean_since: Option<Instant>,
+}
+
+impl Destination {
+    /// Whether one more request may leave.
+    pub(super) fn may_send(&self, limit: usize) -> bool {
+        self.repair.is_none() && self.in_flight < limit
+    }
 }
 
 /// The destinations in use, bounded in number.
@@ -95,6 +107,7 @@ impl Destinations {
             queued: false,
             in_flight: 0,
             held: 0,
+            repair: None,
             failing: false,
             clean_since: Some(now),
         };
@@ -106,6 +119,10 @@ impl Destinations {
         self.clean.insert((now, id));
         self.by_topic.insert(topic.clone(), id);
         id
+    }
+
+    pub(super) fn find(&self, topic: &TopicName) -> Option<DestinationId> {
+        self.by_topic.get(topic).copied()
     }
 
     pub(super) fn get(&self, id: DestinationId) -> &Destination {
@@ -216,6 +233,7 @@ impl Destinations {
                     "a clean destination has empty lanes"
                 );
                 assert!(destination.wanting.is_empty() && destination.in_flight == 0);
+                assert!(destination.repair.is_none(), "nothing waits for its topic");
             }
         }
         let clean = self.iter().filter(|(_, slot)| slot.held == 0).count();

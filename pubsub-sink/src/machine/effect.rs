@@ -39,6 +39,8 @@ pub(crate) enum Effect {
     },
     /// Give this record to the failure handler, and feed its verdict back.
     Handle { id: RejectionId, rejected: Rejected },
+    /// Create this topic, and feed what came of it back.
+    CreateTopic(TopicName),
     /// Let the failure handler flush, and feed the outcome back.
     FlushHandler,
     /// A cut is complete, or was given up.
@@ -68,6 +70,8 @@ pub(crate) enum Notice {
     },
     /// A topic that kept failing takes messages again.
     Recovered { topic: TopicName },
+    /// A missing topic was created. Nobody subscribes to it yet.
+    TopicCreated { topic: TopicName },
     /// A request was refused; its messages are tried in smaller groups.
     Dividing { topic: TopicName, messages: usize },
     /// The host has waited for room for a while.

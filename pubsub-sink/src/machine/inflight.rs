@@ -37,6 +37,8 @@ pub(super) enum Phase {
     Due,
     /// Waits for the failure handler's verdict on a message of its ordering key.
     Held,
+    /// Waits for its topic to exist.
+    Parked,
 }
 
 #[derive(Debug)]
@@ -174,6 +176,37 @@ impl Requests {
         if let Some(request) = self.by_id.get_mut(&id) {
             request.phase = Phase::Held;
         }
+    }
+
+    /// Keeps the request back until its topic exists.
+    pub(super) fn park(&mut self, id: RequestId) {
+        if let Some(request) = self.by_id.get_mut(&id) {
+            request.phase = Phase::Parked;
+        }
+    }
+
+    /// The destination's topic may exist now: what waited for it is sent, the oldest first.
+    pub(super) fn unpark(&mut self, destination: DestinationId) {
+        let waiting: Vec<RequestId> = self
+            .by_id
+            .iter()
+            .filter(|(_, request)| {
+                request.destination == destination && request.phase == Phase::Parked
+            })
+            .map(|(id, _)| *id)
+            .collect();
+        for id in waiting {
+            self.renew(id);
+        }
+    }
+
+    /// Messages that wait for their topic to exist.
+    pub(super) fn parked(&self) -> usize {
+        self.by_id
+            .values()
+            .filter(|request| request.phase == Phase::Parked)
+            .map(|request| request.runs.rest().len())
+            .sum()
     }
 
     /// Every message of the request has its verdict, or is with the failure handler.

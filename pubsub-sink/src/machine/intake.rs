@@ -170,7 +170,14 @@ impl Machine {
         {
             self.timers_changed |= self.lingering.insert((due, id, key.clone()));
         }
-        if !destination.wanting.is_empty() && !destination.queued && destination.in_flight < limit {
+        self.queue(id);
+    }
+
+    /// Queues a destination that has something to send, if it may send.
+    pub(super) fn queue(&mut self, id: DestinationId) {
+        let limit = self.settings.in_flight;
+        let destination = self.destinations.get_mut(id);
+        if !destination.wanting.is_empty() && !destination.queued && destination.may_send(limit) {
             destination.queued = true;
             self.ready.push_back(id);
         }

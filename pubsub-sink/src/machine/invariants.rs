@@ -103,7 +103,7 @@ impl Machine {
             assert_eq!(destination.queued, ready.contains(&id));
             let wanting: BTreeSet<&LaneKey> = destination.wanting.iter().collect();
             assert_eq!(wanting.len(), destination.wanting.len(), "queued once");
-            let may_send = destination.in_flight < self.settings.in_flight;
+            let may_send = destination.may_send(self.settings.in_flight);
             if may_send && !wanting.is_empty() {
                 assert!(destination.queued, "a destination that may send is queued");
             }

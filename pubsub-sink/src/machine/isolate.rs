@@ -56,7 +56,6 @@ impl Runs {
     }
 
     /// Everything without a verdict.
-    #[cfg(test)]
     pub(super) fn rest(&self) -> Range<usize> {
         self.current.start..self.later.first().map_or(self.current.end, |last| last.end)
     }

@@ -44,6 +44,9 @@ impl Machine {
     fn make_request(&mut self, now: Instant, id: DestinationId) {
         let destination = self.destinations.get_mut(id);
         destination.queued = false;
+        if destination.repair.is_some() {
+            return;
+        }
         let Some(key) = destination.wanting.pop_front() else {
             return;
         };

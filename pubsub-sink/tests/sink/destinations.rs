@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use connector_core::{Checkpoint, Epoch};
 use futures::SinkExt;
-use gcp_emulator::{Code, Fault, Method, Rule};
-use pubsub_sink::SinkError;
+use gcp_emulator::{Body, Code, Fault, Method, Rule};
+use pubsub_sink::{MissingTopics, SinkError, TopicCreation};
+use tracing::Level;
 
+use crate::log::Log;
 use crate::world::{LONG, World, feed, full, numbers, record};
 
 #[tokio::test(start_paused = true)]
@@ -105,11 +108,84 @@ async fn a_denied_topic_ends_the_sink_with_its_name_and_the_code() {
 #[tokio::test(start_paused = true)]
 async fn a_missing_topic_ends_the_sink_with_its_name_and_what_to_do() {
     let world = World::new(&[]);
-    let mut sink = world.sink();
+    let mut sink = world
+        .builder()
+        .missing_topics(MissingTopics::End)
+        .build()
+        .unwrap();
     sink.feed(record("nowhere", "x")).await.unwrap();
     let error = sink.flush().await.unwrap_err();
     assert!(matches!(error, SinkError::TopicMissing { .. }), "{error}");
     let text = error.to_string();
     assert!(text.contains("projects/demo/topics/nowhere") && text.contains("create the topic"));
     assert_eq!(error.code(), Some(pubsub_sink::Code::NotFound));
+    assert_eq!(world.count(Method::CreateTopic), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_topic_is_created_with_its_settings_and_a_warning() {
+    let (log, _guard) = Log::collect();
+    let world = World::new(&[]);
+    let retention = Duration::from_secs(3600);
+    let creation = TopicCreation::default().message_retention(retention);
+    let mut sink = world
+        .builder()
+        .missing_topics(MissingTopics::Create(creation))
+        .build()
+        .unwrap();
+    feed(
+        &mut sink,
+        numbers(0..500).into_iter().map(|n| record("fresh", n)),
+    )
+    .await;
+    sink.snapshot(Epoch::new(1)).await.unwrap();
+    assert_eq!(world.stored("fresh").len(), 500);
+    let seen = world.emulator.observe();
+    assert_eq!(seen.count(Method::CreateTopic), 1);
+    let created = seen.requests_of(Method::CreateTopic).next().unwrap();
+    let Body::CreateTopic(topic) = &created.body else {
+        panic!("{:?}", created.body);
+    };
+    assert_eq!(topic.message_retention_duration.unwrap().seconds, 3600);
+    assert_eq!(sink.stats().topics_created, 1);
+    let warnings = log.lines(Level::WARN);
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].contains("no subscription"), "{warnings:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_topic_that_someone_else_creates_meanwhile_is_as_good() {
+    let world = World::new(&[]);
+    let created_elsewhere = Fault::answer(Code::AlreadyExists, "it is there");
+    world.fault(Rule::on(Method::CreateTopic).then(created_elsewhere));
+    let mut sink = world.sink();
+    sink.feed(record("fresh", "x")).await.unwrap();
+    let asked = world
+        .emulator
+        .wait_until(|seen| seen.count(Method::CreateTopic) == 1, LONG)
+        .await;
+    assert!(asked);
+    world.create("fresh");
+    sink.flush().await.unwrap();
+    assert_eq!(world.stored("fresh"), ["x"]);
+    assert_eq!(sink.stats().topics_created, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_topic_that_may_not_be_created_ends_the_sink_with_its_name() {
+    let world = World::new(&[]);
+    let denied = Fault::answer(Code::PermissionDenied, "no");
+    world.fault(Rule::on(Method::CreateTopic).then(denied));
+    let mut sink = world.sink();
+    sink.feed(record("fresh", "x")).await.unwrap();
+    let error = sink.flush().await.unwrap_err();
+    assert!(
+        matches!(error, SinkError::TopicNotCreated { .. }),
+        "{error}"
+    );
+    assert!(
+        error.to_string().contains("projects/demo/topics/fresh"),
+        "{error}"
+    );
+    assert_eq!(error.code(), Some(pubsub_sink::Code::PermissionDenied));
 }

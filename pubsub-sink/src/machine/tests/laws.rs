@@ -1,13 +1,13 @@
 //! Laws of the machine over random histories: everything accepted is stored or handled, nothing is
 //! overtaken within a key, every receipt resolves once, and nothing is left behind.
 
-use std::time::Duration;
+use std::{num::NonZeroU32, time::Duration};
 
 use connector_core::{CheckpointError, Epoch, Verdict};
 use proptest::prelude::*;
 
 use super::world::World;
-use crate::{machine::Class, settings::Settings};
+use crate::{MissingTopics, TopicCreation, machine::Class, settings::Settings};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -16,6 +16,8 @@ enum Step {
     Perform,
     Serve { at: usize, lose_answer: bool },
     Refuse { at: usize, quota: bool },
+    DeleteTopic(u8),
+    Create { at: usize, works: bool },
     Decide(usize),
     EndFlush(bool),
     Snapshot,
@@ -35,6 +37,9 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (any::<usize>(), proptest::bool::weighted(0.2))
             .prop_map(|(at, lose_answer)| Step::Serve { at, lose_answer }),
         3 => (any::<usize>(), any::<bool>()).prop_map(|(at, quota)| Step::Refuse { at, quota }),
+        1 => (0u8..3).prop_map(Step::DeleteTopic),
+        3 => (any::<usize>(), proptest::bool::weighted(0.7))
+            .prop_map(|(at, works)| Step::Create { at, works }),
         3 => any::<usize>().prop_map(Step::Decide),
         2 => proptest::bool::weighted(0.7).prop_map(Step::EndFlush),
         2 => Just(Step::Snapshot),
@@ -63,6 +68,7 @@ fn settings(linger: bool) -> Settings {
         max_destinations: 2,
         idle_destinations: Duration::from_millis(500),
         ordering: true,
+        missing_topics: MissingTopics::Create(TopicCreation::default().attempts(NonZeroU32::MAX)),
         max_consecutive_rejections: None,
         retry: crate::machine::Retry {
             total: None,
@@ -97,6 +103,12 @@ fn apply(world: &mut World, step: Step) {
                     Class::Transient
                 };
                 world.refuse(at % world.calls.len(), class);
+            }
+        }
+        Step::DeleteTopic(number) => world.delete(number),
+        Step::Create { at, works } => {
+            if !world.creating.is_empty() {
+                world.create(at % world.creating.len(), works);
             }
         }
         Step::Decide(at) => {

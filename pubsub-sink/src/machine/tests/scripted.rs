@@ -6,8 +6,8 @@ use connector_core::{CheckpointError, Epoch, Verdict};
 
 use super::world::World;
 use crate::{
-    Published, SinkError,
-    machine::{Class, Notice, Retry},
+    MissingTopics, Published, SinkError,
+    machine::{Class, Creation, Notice, Retry},
     settings::Settings,
 };
 
@@ -377,8 +377,11 @@ fn a_standstill_ends_the_sink_only_while_someone_waits() {
 }
 
 #[test]
-fn a_missing_topic_ends_the_sink_and_names_it() {
-    let mut world = world();
+fn a_missing_topic_ends_the_sink_and_names_it_when_none_is_to_be_created() {
+    let mut world = World::new(Settings {
+        missing_topics: MissingTopics::End,
+        ..Settings::default()
+    });
     world.accept(5, "", false);
     world.perform();
     world.refuse(0, Class::Missing);
@@ -502,4 +505,114 @@ fn close_sends_what_is_left_and_its_budget_ends_it_otherwise() {
     world.perform();
     world.pass(Duration::from_secs(30));
     assert!(matches!(world.ended(), SinkError::Unsent { items: 1, .. }));
+}
+
+#[test]
+fn a_missing_topic_is_created_once_and_what_waited_for_it_is_published_in_order() {
+    let mut world = ordered();
+    world.missing.insert(super::world::topic(0).to_string());
+    for n in 0..12 {
+        world.accept(0, ["a", "b", ""][n % 3], false);
+        world.perform();
+    }
+    while !world.calls.is_empty() {
+        world.serve(0, false);
+        world.perform();
+    }
+    assert_eq!(world.creating.len(), 1, "one administrative call");
+    let sent = world.sent.len();
+    world.accept(0, "c", false);
+    world.perform();
+    assert_eq!(world.sent.len(), sent, "nothing overtakes what waits");
+    assert!(world.machine.stats().parked_records > 0);
+    world.heal();
+    assert_eq!(world.machine.stats().topics_created, 1);
+    assert_eq!(world.machine.stats().parked_records, 0);
+    for key in ["a", "b"] {
+        let log = &world.stored_by_key[&(super::world::topic(0).to_string(), key.to_owned())];
+        assert!(log.is_sorted(), "{key}: {log:?}");
+        assert_eq!(log.len(), 4);
+    }
+    assert_eq!(world.stored.len(), 13);
+    let told = world.notices.iter();
+    assert_eq!(
+        told.filter(|n| matches!(n, Notice::TopicCreated { .. }))
+            .count(),
+        1
+    );
+}
+
+#[test]
+fn a_created_topic_that_does_not_show_is_waited_for_and_then_given_up() {
+    let mut world = world();
+    world.accept(4, "", false);
+    world.perform();
+    world.refuse(0, Class::Missing);
+    let start = world.now;
+    let mut pauses = Vec::new();
+    loop {
+        world.perform();
+        world.create(0, true);
+        world.perform();
+        world.refuse(0, Class::Missing);
+        if world.machine.ended().is_some() {
+            break;
+        }
+        let at = world.machine.poll_timeout().unwrap();
+        pauses.push((at - world.now).as_millis());
+        world.pass(at - world.now);
+    }
+    assert_eq!(
+        pauses,
+        [500, 1000, 2000, 4000, 8000, 10_000, 10_000, 10_000, 10_000]
+    );
+    assert!(world.now - start < Duration::from_secs(60));
+    let SinkError::TopicMissing { topic, .. } = world.ended() else {
+        panic!("{}", world.ended());
+    };
+    assert_eq!(topic.id(), "topic-4");
+}
+
+#[test]
+fn a_creation_that_fails_for_now_is_repeated_and_one_that_is_refused_ends_the_sink() {
+    let mut world = world();
+    world.missing.insert(super::world::topic(0).to_string());
+    world.accept(0, "", false);
+    world.perform();
+    world.serve(0, false);
+    world.perform();
+    for _ in 0..3 {
+        world.create(0, false);
+        let at = world.machine.poll_timeout().unwrap();
+        world.pass(at - world.now);
+        world.perform();
+    }
+    world.heal();
+    assert_eq!(world.stored, [0]);
+
+    let mut world = self::world();
+    world.accept(0, "", false);
+    world.perform();
+    world.refuse(0, Class::Missing);
+    world.perform();
+    let refused = Creation::Refused(connector_core::Cause::new(crate::MessageError::Empty));
+    let topic = world.creating.remove(0);
+    world
+        .machine
+        .handle_created(world.now, &topic, refused, 0.5);
+    assert!(matches!(world.ended(), SinkError::TopicNotCreated { .. }));
+}
+
+#[test]
+fn a_commit_that_is_complete_is_told_also_when_the_sink_ends_at_that_moment() {
+    let mut world = world();
+    world.accept(0, "", false);
+    let epoch = world.snapshot();
+    world.perform();
+    world.serve(0, false);
+    world.commit(epoch);
+    world.machine.fail(SinkError::DriverGone);
+    world.perform();
+    assert_eq!(world.committed.len(), 1);
+    assert_eq!(world.committed[0].settled, 1);
 }

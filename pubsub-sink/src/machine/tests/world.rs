@@ -15,8 +15,8 @@ use prost::Message as _;
 use crate::{
     MessageError, PublishMessage, Published, SinkError, clock,
     machine::{
-        Answer, Class, CutId, Effect, Failure, Machine, Notice, Refused, RejectionId, ReplyId,
-        RequestId,
+        Answer, Class, Creation, CutId, Effect, Failure, Machine, Notice, Refused, RejectionId,
+        ReplyId, RequestId,
     },
     message,
     settings::Settings,
@@ -51,6 +51,9 @@ pub(super) struct World {
     /// What the service stored, per topic and key, in order.
     pub(super) stored: Vec<u32>,
     pub(super) stored_by_key: BTreeMap<(String, String), Vec<u32>>,
+    /// Topics that do not exist.
+    pub(super) missing: BTreeSet<String>,
+    pub(super) creating: Vec<TopicName>,
     pub(super) handling: Vec<(RejectionId, u32)>,
     /// Given to the handler, durable with its next flush.
     pub(super) handled: BTreeSet<u32>,
@@ -88,6 +91,8 @@ impl World {
             sent: Vec::new(),
             stored: Vec::new(),
             stored_by_key: BTreeMap::new(),
+            missing: BTreeSet::new(),
+            creating: Vec::new(),
             handling: Vec::new(),
             handled: BTreeSet::new(),
             durable: BTreeSet::new(),
@@ -187,6 +192,7 @@ impl World {
                     self.handled.insert(number);
                     self.handling.push((id, number));
                 }
+                Effect::CreateTopic(topic) => self.creating.push(topic),
                 Effect::FlushHandler => {
                     assert!(self.flushing.is_none(), "one flush at a time");
                     self.flushing = Some(self.handled.clone());
@@ -218,6 +224,9 @@ impl World {
 
     /// The service takes in a call; the answer may be lost.
     pub(super) fn serve(&mut self, at: usize, lose_answer: bool) {
+        if self.missing.contains(&self.calls[at].request.topic) {
+            return self.refuse(at, Class::Missing);
+        }
         let call = self.calls.remove(at);
         let poisoned = call
             .request
@@ -254,6 +263,24 @@ impl World {
 
     fn answer(&mut self, id: RequestId, answer: Answer) {
         self.machine.handle_answer(self.now, id, answer, 0.5);
+        self.machine.check_invariants();
+    }
+
+    pub(super) fn delete(&mut self, number: u8) {
+        self.missing.insert(topic(number).to_string());
+    }
+
+    /// The service creates a topic, or fails to.
+    pub(super) fn create(&mut self, at: usize, works: bool) {
+        let topic = self.creating.remove(at);
+        let creation = if !works {
+            Creation::Failed(Cause::new(MessageError::Empty))
+        } else if self.missing.remove(topic.as_str()) {
+            Creation::Made
+        } else {
+            Creation::Existed
+        };
+        self.machine.handle_created(self.now, &topic, creation, 0.5);
         self.machine.check_invariants();
     }
 
@@ -314,6 +341,8 @@ impl World {
             self.perform();
             if !self.calls.is_empty() {
                 self.serve(0, false);
+            } else if !self.creating.is_empty() {
+                self.create(0, true);
             } else if !self.handling.is_empty() {
                 self.decide(0, Verdict::Drop);
             } else if self.flushing.is_some() {
