@@ -139,7 +139,8 @@ def streaming_pull(context):
     futures = []
     for number in range(1000):
         payload = f"message {number}".encode()
-        futures.append((payload, publisher.publish(topic, payload, number=str(number), kind="order")))
+        future = publisher.publish(topic, payload, number=str(number), kind="order")
+        futures.append((payload, future))
     for payload, future in futures:
         sent[future.result(30)] = payload
     equal(len(sent), 1000)
@@ -266,12 +267,13 @@ def exactly_once(context):
     def take(message):
         answers.put((message.message_id, message.ack_with_response().result(30)))
 
-    pulling = pubsub_v1.SubscriberClient().subscribe(subscription, callback=lambda m: pool.submit(take, m))
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+    # The answer to an ack is awaited outside the callback, which is what sends the acks.
+    with (
+        concurrent.futures.ThreadPoolExecutor(8) as pool,
+        Pulling(context, subscription, lambda message: pool.submit(take, message)),
+    ):
         ids = context.publish(topic, [f"{number}".encode() for number in range(50)])
         received = answers.wait(50)
-        pulling.cancel()
-        pulling.result(30)
     equal(sorted(identity for identity, _ in received), sorted(ids))
     equal({answer for _, answer in received}, {AcknowledgeStatus.SUCCESS})
 
