@@ -68,8 +68,8 @@ pub(super) fn complete(config: &mut proto::Subscription) -> Result<(), Refusal> 
             });
         }
     }
-    if let Some(policy) = &config.retry_policy {
-        Pauses::of(policy)?;
+    if let Some(policy) = &mut config.retry_policy {
+        *policy = Pauses::of(policy)?.policy();
     }
     if let Some(policy) = &mut config.dead_letter_policy {
         if policy.max_delivery_attempts == 0 {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Refusal;
 use crate::pubsub::proto::RetryPolicy;
-use crate::time::from_proto_duration;
+use crate::time::{from_proto_duration, to_proto_duration};
 
 /// The bounds of both pauses, and their defaults (interface definition of `RetryPolicy`).
 const LONGEST: Duration = Duration::from_secs(600);
@@ -47,6 +47,14 @@ impl Pauses {
         Ok(Self { least, greatest })
     }
 
+    /// The policy in full, as the service shows one that was given in part.
+    pub(super) fn policy(self) -> RetryPolicy {
+        RetryPolicy {
+            minimum_backoff: Some(to_proto_duration(self.least)),
+            maximum_backoff: Some(to_proto_duration(self.greatest)),
+        }
+    }
+
     /// The pause after the `failures`-th failed delivery, counted from 1.
     pub(super) fn after(self, failures: u32) -> Duration {
         let doublings = failures.saturating_sub(1).min(31);
@@ -57,7 +65,6 @@ impl Pauses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::to_proto_duration;
 
     fn policy(least: u64, greatest: u64) -> RetryPolicy {
         RetryPolicy {
@@ -79,6 +86,7 @@ mod tests {
         let pauses = Pauses::of(&RetryPolicy::default()).unwrap();
         assert_eq!(pauses.after(1).as_secs(), 10);
         assert_eq!(pauses.after(20).as_secs(), 600);
+        assert_eq!(pauses.policy(), policy(10, 600));
     }
 
     #[test]
