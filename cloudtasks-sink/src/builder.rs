@@ -79,7 +79,7 @@ impl<R> SinkBuilder<R> {
     /// A resolver that names no queue ends the sink: that is a mistake in the configuration, and a
     /// failure handler could drop a whole stream for it. A queue costs the sink nothing, so
     /// sharding over several is the way past the 500 tasks a second that one queue dispatches;
-    /// [`connector_core::shard`] spreads keys evenly.
+    /// [`connector_core::shard()`] spreads keys evenly.
     pub fn resolve(mut self, resolver: impl DestinationResolver<R, QueueName> + 'static) -> Self {
         self.resolve = Some(Box::new(resolver));
         self

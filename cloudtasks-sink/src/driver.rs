@@ -111,7 +111,8 @@ impl Driver {
                 Some(answer) = self.calls.next() => self.take_answers(answer),
                 Some(handled) = self.handled.next() => self.take_handled(handled),
                 () = self.shared.woken() => {}
-                () = timer.as_mut(), if armed.is_some() => {}
+                // A timer that has run out is armed anew even for the same deadline.
+                () = timer.as_mut(), if armed.is_some() => armed = None,
                 () = tokio::task::yield_now(), if turn == Turn::More => {}
             }
             // The clock decides what is due: the timer may be late, or not have been polled.
@@ -234,6 +235,9 @@ impl Driver {
                 error,
             } => {
                 event::retrying(instance, &queue, failures, &error);
+            }
+            Report::WaitingForRoom { after } => {
+                event::waiting_for_room(instance, after, &self.shared.member().budget().holders());
             }
             Report::UnexpectedDuplicate { queue, times } => {
                 event::unexpected_duplicate(instance, &queue, times);

@@ -1,5 +1,8 @@
 //! Every line the sink writes to the log.
 
+use std::time::Duration;
+
+use connector_core::flow::Holder;
 use gcp_wire::{QueueName, RpcError};
 
 use crate::error::SinkError;
@@ -12,6 +15,21 @@ pub(crate) fn retrying(instance: &str, queue: &QueueName, failures: u64, error: 
         failures,
         error = %error,
         "Creating tasks failed and is being tried again."
+    );
+}
+
+/// The host waits for room that somebody holds.
+pub(crate) fn waiting_for_room(instance: &str, after: Duration, holders: &[Holder]) {
+    let most = holders
+        .iter()
+        .max_by_key(|holder| (holder.held.items, holder.held.bytes));
+    tracing::warn!(
+        instance,
+        waited_s = after.as_secs(),
+        holder = most.map(|holder| &*holder.name),
+        holder_items = most.map(|holder| holder.held.items),
+        holder_bytes = most.map(|holder| holder.held.bytes),
+        "The Cloud Tasks sink has had no room for a record for a while."
     );
 }
 

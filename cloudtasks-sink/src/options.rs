@@ -203,8 +203,10 @@ mod tests {
         for (name, text) in cases {
             assert!(text.contains(name), "{text}");
         }
-        let mut options = Options::default();
-        options.queue_missing_retries = RetryBudget::new(3, 2 * second, second);
+        let options = Options {
+            queue_missing_retries: RetryBudget::new(3, 2 * second, second),
+            ..Options::default()
+        };
         let text = options.check().unwrap_err().to_string();
         assert!(text.contains("queue_missing_retries (2s)"), "{text}");
         assert!(text.contains("cap (1s)"), "{text}");

@@ -40,6 +40,8 @@ pub struct CloudTasksSink<R> {
     shared: Arc<Shared>,
     /// Room was given and not used.
     admitted: bool,
+    /// The machine knows that the host waits for room.
+    waiting: bool,
     /// A flush of the machine is under way on behalf of `poll_flush`.
     flushing: bool,
 }
@@ -67,6 +69,7 @@ impl<R> CloudTasksSink<R> {
             preparation,
             shared,
             admitted: false,
+            waiting: false,
             flushing: false,
         }
     }
@@ -134,23 +137,31 @@ impl<R> CloudTasksSink<R> {
     }
 
     fn poll_admission(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SinkError>> {
+        // On a current-thread runtime a host that never has to wait would otherwise keep the
+        // driver from running until the budget is used up.
         let coop = ready!(tokio::task::coop::poll_proceed(cx));
         self.shared.lock().machine.check_open()?;
-        if !self.admitted {
-            ready!(self.shared.member().poll_admit(cx));
-            // The room may be that of a sink that has just ended.
-            self.shared.lock().machine.check_open()?;
-            self.admitted = true;
+        if !self.admitted && self.shared.member().poll_admit(cx).is_pending() {
+            // A sink that ends gives back what it holds, which wakes whoever waits for room in it.
+            if !std::mem::replace(&mut self.waiting, true) {
+                self.shared.lock().machine.await_room(clock::now());
+                self.shared.wake_driver();
+            }
+            return Poll::Pending;
         }
+        if std::mem::take(&mut self.waiting) {
+            self.shared.lock().machine.get_room();
+        }
+        self.admitted = true;
         coop.made_progress();
         Poll::Ready(Ok(()))
     }
 
     /// Accepts a record, or skips it.
     fn take(&mut self, record: &R, resolver: Option<Resolver<Submitted>>) -> Result<(), SinkError> {
-        self.shared.lock().machine.check_open()?;
         let member = self.shared.member();
         if !self.admitted && !member.try_admit() {
+            self.shared.lock().machine.check_open()?;
             return Err(SinkError::NotReady);
         }
         self.admitted = true;
@@ -166,7 +177,7 @@ impl<R> CloudTasksSink<R> {
             }
         };
         let Some(prepared) = prepared else {
-            self.shared.lock().machine.skip();
+            self.shared.lock().machine.skip()?;
             if let Some(resolver) = resolver {
                 resolver.resolve(Ok(Submitted::Skipped));
             }

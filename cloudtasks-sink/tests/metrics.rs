@@ -1,5 +1,4 @@
 //! The numbers through the `metrics` facade.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,7 @@
 //! What the machine wants done.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use connector_core::ledger::CommitId;
 use connector_core::{CheckpointError, Committed, Epoch, Limits, Rejected};
@@ -55,6 +57,8 @@ pub(crate) enum Report {
         failures: u64,
         error: RpcError,
     },
+    /// The host has waited for room.
+    WaitingForRoom { after: Duration },
     /// A name minted at random existed before it was ever sent.
     UnexpectedDuplicate { queue: QueueName, times: u64 },
 }

@@ -9,9 +9,13 @@ mod script;
 
 use std::time::Duration;
 
+use connector_core::{RejectedReason, Verdict};
 use gcp_wire::Code;
+use gcp_wire::proto::tasks::Task;
+use prost::Message;
 
 use super::*;
+use crate::naming::Named;
 use script::{Script, created, failed};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -723,6 +727,29 @@ fn an_outage_makes_one_report_in_ten_seconds() {
         matches!(reports[..], [Report::Retrying { failures: 50, .. }]),
         "{reports:?}"
     );
+}
+
+#[test]
+fn a_long_wait_for_room_is_told_after_ten_seconds_and_then_once_a_minute() {
+    let mut script = Script::new();
+    script.machine.await_room(script.now);
+    script.advance(9 * SECOND);
+    script.machine.await_room(script.now);
+    assert!(script.reports().is_empty());
+    script.advance(SECOND);
+    let reports = script.reports();
+    assert!(
+        matches!(reports[..], [Report::WaitingForRoom { after }] if after == 10 * SECOND),
+        "{reports:?}"
+    );
+    script.advance(59 * SECOND);
+    assert!(script.reports().is_empty());
+    script.advance(SECOND);
+    assert_eq!(script.reports().len(), 1);
+    script.machine.get_room();
+    assert_eq!(script.machine.poll_timeout(), None);
+    script.advance(600 * SECOND);
+    assert!(script.reports().is_empty());
 }
 
 #[test]

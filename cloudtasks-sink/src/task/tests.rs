@@ -1,8 +1,3 @@
-#![expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "a test names the variant it means; any other fails it"
-)]
-
 use std::collections::BTreeMap;
 
 use gcp_wire::proto::tasks::http_request::AuthorizationHeader;

@@ -8,7 +8,7 @@ use futures::{FutureExt, SinkExt};
 use gcp_emulator::{Fault, Method, Rule};
 use tokio::time::Instant;
 
-use crate::world::{Q1, World, chain, order, orders, send};
+use crate::world::{Lines, Q1, World, chain, order, orders, send};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -101,6 +101,54 @@ async fn a_driver_that_is_gone_is_told_and_never_mistaken_for_a_slow_one() {
     );
     assert!(sink.close().await.is_err());
     assert_eq!(world.creates(), 0);
+}
+
+#[test]
+fn a_runtime_that_is_gone_fails_the_checkpoint_and_close_instead_of_hanging_them() {
+    let runtime = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+    };
+    let first = runtime().unwrap();
+    let (world, mut sink) = first.block_on(async {
+        let world = World::new();
+        let mut sink = world.sink().build().unwrap();
+        sink.feed(order("1")).await.unwrap();
+        (world, sink)
+    });
+    drop(first);
+    runtime().unwrap().block_on(async {
+        let error = sink.snapshot(Epoch::new(1)).await.unwrap_err();
+        assert!(
+            chain(&error).contains("driver is gone"),
+            "{}",
+            chain(&error)
+        );
+        let error = sink.close().await.unwrap_err();
+        assert!(
+            chain(&error).contains("driver is gone"),
+            "{}",
+            chain(&error)
+        );
+    });
+    drop(world);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sink_dropped_with_records_on_their_way_says_so_and_one_that_owes_nothing_does_not() {
+    let world = World::new();
+    let lines = Lines::default();
+    let _scope = tracing::subscriber::set_default(lines.clone());
+    let mut idle = world.sink().build().unwrap();
+    send(&mut idle, [order("1")]).await.unwrap();
+    drop(idle);
+    assert_eq!(lines.count(), 0);
+    let mut busy = world.sink().build().unwrap();
+    busy.feed(order("2")).await.unwrap();
+    drop(busy);
+    assert_eq!(lines.count(), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -219,7 +219,7 @@ async fn records_are_spread_over_queues_by_the_resolver() {
     let mut sink = CloudTasksSink::builder(|id: &u32| {
         Ok(Some(HttpTask::post("https://h/")?.body(id.to_string())))
     })
-    .resolve(|id: &u32| queue(if id % 2 == 0 { Q2 } else { Q1 }))
+    .resolve(|id: &u32| queue(if id.is_multiple_of(2) { Q2 } else { Q1 }))
     .endpoint(world.endpoint())
     .build()
     .unwrap();
@@ -232,7 +232,9 @@ async fn records_are_spread_over_queues_by_the_resolver() {
 async fn a_record_that_the_encoder_skips_makes_no_task_and_is_counted() {
     let world = World::new();
     let mut sink = CloudTasksSink::builder(|id: &u32| {
-        Ok((id % 2 == 0).then(|| HttpTask::post("https://h/").unwrap().body(id.to_string())))
+        Ok(id
+            .is_multiple_of(2)
+            .then(|| HttpTask::post("https://h/").unwrap().body(id.to_string())))
     })
     .queue(queue(Q1))
     .endpoint(world.endpoint())

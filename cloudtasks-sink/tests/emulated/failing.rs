@@ -1,7 +1,5 @@
 //! Outages, broken connections and missing queues.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use cloudtasks_sink::{Code as ErrorCode, RetryBudget, SinkError};
@@ -10,7 +8,9 @@ use futures::SinkExt;
 use gcp_emulator::{Code, Fault, Method, Rule};
 use tokio::time::Instant;
 
-use crate::world::{Kept, LONG, Order, Q1, Q2, World, cause_of, chain, order, orders, queue, send};
+use crate::world::{
+    Kept, LONG, Lines, Order, Q1, Q2, World, cause_of, chain, order, orders, queue, send,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -276,36 +276,4 @@ async fn one_queue_in_trouble_does_not_hold_up_the_records_of_another() {
         .wait_until(|seen| seen.queue(Q1).tasks == 200, 5 * SECOND)
         .await;
     assert!(created);
-}
-
-/// Counts the lines of a log at INFO and above.
-#[derive(Clone, Default)]
-struct Lines(Arc<AtomicUsize>);
-
-impl Lines {
-    fn count(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-impl tracing::Subscriber for Lines {
-    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        *metadata.level() <= tracing::Level::INFO
-    }
-
-    fn new_span(&self, _span: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        tracing::span::Id::from_u64(1)
-    }
-
-    fn record(&self, _span: &tracing::span::Id, _values: &tracing::span::Record<'_>) {}
-
-    fn record_follows_from(&self, _span: &tracing::span::Id, _follows: &tracing::span::Id) {}
-
-    fn event(&self, _event: &tracing::Event<'_>) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn enter(&self, _span: &tracing::span::Id) {}
-
-    fn exit(&self, _span: &tracing::span::Id) {}
 }

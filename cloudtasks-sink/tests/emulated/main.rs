@@ -13,4 +13,5 @@ mod failing;
 mod naming;
 mod rejecting;
 mod setting_up;
+mod storm;
 mod world;

@@ -4,11 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use connector_core::Verdict;
+use connector_core::ledger::CommitId;
 use gcp_wire::Code;
+use gcp_wire::proto::tasks::Task;
 use proptest::prelude::*;
+use prost::Message;
 
 use super::super::*;
 use super::script::{create, created, failed, rejected};
+use crate::naming::Named;
 
 #[derive(Debug, Clone)]
 enum Step {

@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
-use connector_core::BoxError;
-use gcp_wire::{Code, QueueName};
+use connector_core::ledger::CommitId;
+use connector_core::{BoxError, Rejected, RejectedReason, Verdict};
+use gcp_wire::proto::tasks::Task;
+use gcp_wire::{Code, QueueName, RpcError};
 
 use super::super::*;
+use crate::naming::Named;
 use crate::request::Request;
+use crate::state::CONNECTOR;
 
 pub(super) fn queue() -> QueueName {
     "projects/demo/locations/l/queues/q".parse().unwrap()

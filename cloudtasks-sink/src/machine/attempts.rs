@@ -1,0 +1,196 @@
+//! Attempts to create a task, and what their answers mean for its record.
+
+use std::time::Instant;
+
+use connector_core::ledger::Outcome;
+use connector_core::{Cause, Rejected, RejectedReason};
+use gcp_wire::RpcError;
+use gcp_wire::proto::tasks::Task;
+use prost::Message;
+
+use super::Machine;
+use super::answer::{self, Answer, Meaning};
+use super::effect::{Effect, Report};
+use super::inflight::{Create, RecordId, Rejection, Stage, Target};
+use crate::error::SinkError;
+use crate::naming::Named;
+use crate::state::CONNECTOR;
+use crate::submitted::Submitted;
+
+/// What keeps a task from being created for now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Failing {
+    Service,
+    Queue,
+}
+
+impl Machine {
+    /// CreateTask was answered. `random` is uniform in `0.0..1.0`.
+    pub(crate) fn handle_answer(
+        &mut self,
+        now: Instant,
+        id: RecordId,
+        answer: Answer,
+        random: f64,
+    ) {
+        let Some(record) = self.inflight.answered(id) else {
+            return;
+        };
+        let queue = record.create().queue.clone();
+        let is_named = record.create().named != Named::ByService;
+        match answer {
+            Answer::Created(name) => {
+                self.stats.created += 1;
+                self.settle(now, id, Outcome::Settled, Submitted::Created { name });
+            }
+            Answer::Failed(error) => match answer::meaning(&error) {
+                Meaning::Exists if is_named => self.exists(now, id),
+                Meaning::Transient => self.retry(now, id, error, Failing::Service, random),
+                Meaning::QueueMissing => self.retry(now, id, error, Failing::Queue, random),
+                Meaning::Refused => self.refuse(id, error),
+                // A name that the service gave itself cannot be taken: something is badly wrong.
+                Meaning::Exists | Meaning::Hopeless => {
+                    let pending = self.inflight.len();
+                    self.fail(SinkError::Denied {
+                        queue,
+                        pending,
+                        source: error,
+                    });
+                }
+            },
+        }
+    }
+}
+
+impl Machine {
+    pub(super) fn next_create(&mut self) -> Option<Effect> {
+        let (id, record) = self.inflight.send_next()?;
+        let Create {
+            queue,
+            request,
+            named,
+        } = record.create();
+        let bytes = request.bytes.clone();
+        self.stats.attempts += 1;
+        if record.attempts == 0 {
+            self.stats.bytes += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        } else {
+            self.stats.retries += 1;
+            if record.ambiguous && *named == Named::ByService {
+                self.stats.ambiguous_retries += 1;
+            }
+        }
+        let effect = Effect::Create {
+            record: id,
+            queue: queue.clone(),
+            request: bytes,
+        };
+        record.attempts += 1;
+        Some(effect)
+    }
+
+    /// A task of the record's name exists already.
+    fn exists(&mut self, now: Instant, id: RecordId) {
+        self.stats.duplicates += 1;
+        let mut name = String::new();
+        if let Some(record) = self.inflight.get(id) {
+            let Create {
+                queue,
+                request,
+                named,
+            } = record.create();
+            if *named == Named::Minted && record.attempts == 1 {
+                self.stats.unexpected_duplicates += 1;
+                if let Some(times) = self.strange.count(now) {
+                    let report = Report::UnexpectedDuplicate {
+                        queue: queue.clone(),
+                        times,
+                    };
+                    self.effects.push_back(Effect::Report(report));
+                }
+            }
+            if record.submitted {
+                // Our own encoding always decodes.
+                name = Task::decode(request.task.clone())
+                    .map(|task| task.name)
+                    .unwrap_or_default();
+            }
+        }
+        self.settle(now, id, Outcome::Settled, Submitted::Duplicate { name });
+    }
+
+    fn retry(
+        &mut self,
+        now: Instant,
+        id: RecordId,
+        error: RpcError,
+        failing: Failing,
+        random: f64,
+    ) {
+        let pending = self.inflight.len();
+        let Some(record) = self.inflight.get_mut(id) else {
+            return;
+        };
+        let queue = record.create().queue.clone();
+        let (failures, budget) = match failing {
+            Failing::Service => (&mut record.transient, self.settings.transient),
+            Failing::Queue => (&mut record.missing, self.settings.missing),
+        };
+        *failures += 1;
+        let attempts = *failures;
+        if attempts >= budget.attempts {
+            self.fail(match failing {
+                Failing::Service => SinkError::RetriesSpent {
+                    queue,
+                    attempts,
+                    pending,
+                    source: error,
+                },
+                Failing::Queue => SinkError::QueueMissing {
+                    queue,
+                    attempts,
+                    pending,
+                    source: error,
+                },
+            });
+            return;
+        }
+        record.ambiguous |= error.is_ambiguous();
+        // The server's own wish counts, but not beyond what the host chose as the longest delay.
+        let wish = error.retry_after().unwrap_or_default().min(budget.cap);
+        let delay = budget.backoff().jittered(attempts, random).max(wish);
+        // Beyond the end of the clock there is no later; at once is the one time that comes.
+        let due = now.checked_add(delay).unwrap_or(now);
+        record.stage = Stage::Parked(due);
+        self.parking.park(id, due);
+        if let Some(failures) = self.retrying.count(now) {
+            self.effects.push_back(Effect::Report(Report::Retrying {
+                queue,
+                failures,
+                error,
+            }));
+        }
+    }
+
+    /// The service refused this one task.
+    fn refuse(&mut self, id: RecordId, error: RpcError) {
+        let Some(record) = self.inflight.get_mut(id) else {
+            return;
+        };
+        let rejection = Rejection {
+            destination: record.destination().to_owned(),
+            reason: RejectedReason::Refused,
+            source: Some(Cause::new(error)),
+        };
+        let payload = record.create().request.task.clone();
+        let mut rejected =
+            Rejected::new(CONNECTOR, rejection.destination.clone(), rejection.reason)
+                .payload(payload);
+        rejected.source.clone_from(&rejection.source);
+        // The bytes go to the handler; the permit stays until its verdict.
+        record.target = Target::Rejected(rejection);
+        record.stage = Stage::WithHandler;
+        self.stats.rejected += 1;
+        self.handling.push(id, Box::new(rejected));
+    }
+}
