@@ -81,7 +81,7 @@ impl MemoryPlace {
         }
     }
 
-    /// Makes the newest state unreadable until [`repair`](Self::repair).
+    /// Makes the newest state unreadable until [`repair`](Self::repair), or until a newer one is saved.
     pub fn damage(&self) {
         self.kept().damaged = true;
     }
