@@ -54,6 +54,8 @@ pub(super) struct World {
     /// Topics that do not exist.
     pub(super) missing: BTreeSet<String>,
     pub(super) creating: Vec<TopicName>,
+    /// Refused and without a verdict of the handler.
+    undecided: BTreeSet<u32>,
     pub(super) handling: Vec<(RejectionId, u32)>,
     /// Given to the handler, durable with its next flush.
     pub(super) handled: BTreeSet<u32>,
@@ -93,6 +95,7 @@ impl World {
             stored_by_key: BTreeMap::new(),
             missing: BTreeSet::new(),
             creating: Vec::new(),
+            undecided: BTreeSet::new(),
             handling: Vec::new(),
             handled: BTreeSet::new(),
             durable: BTreeSet::new(),
@@ -148,6 +151,8 @@ impl World {
             reason: RejectedReason::Limit,
             cause: Cause::new(MessageError::Empty),
         };
+        self.undecided
+            .extend(self.records.last().map(|record| record.number));
         self.machine.reject(self.now, refused, None);
         self.machine.check_invariants();
     }
@@ -176,6 +181,7 @@ impl World {
                             .all(|pair| pair[0].ordering_key == pair[1].ordering_key),
                         "one ordering key per request"
                     );
+                    self.stands_behind_no_verdict(&request);
                     self.sent.push(request.clone());
                     self.calls.push(Call {
                         id,
@@ -207,6 +213,19 @@ impl World {
             }
         }
         self.machine.check_invariants();
+    }
+
+    /// Nothing of a key is published behind a message for which the handler may yet end the sink.
+    fn stands_behind_no_verdict(&self, request: &PublishRequest) {
+        let last = request.messages.iter().map(number_of).max().unwrap();
+        let Record { topic, key, .. } = &self.records[last as usize];
+        let before = self.undecided.range(..last);
+        for undecided in before.map(|number| &self.records[*number as usize]) {
+            assert!(
+                key.is_none() || undecided.key != *key || undecided.topic != *topic,
+                "{undecided:?} has no verdict and is overtaken by {last}"
+            );
+        }
     }
 
     fn resolve(&mut self, id: CutId, outcome: Result<(), CheckpointError>) {
@@ -247,6 +266,9 @@ impl World {
             let ids = call.request.messages.iter();
             Answer::Stored(ids.map(|message| number_of(message).to_string()).collect())
         };
+        if poisoned && !lose_answer && call.request.messages.len() == 1 {
+            self.undecided.insert(number_of(&call.request.messages[0]));
+        }
         let answer = if lose_answer {
             Answer::Failed(failure(Class::Transient))
         } else {
@@ -285,7 +307,8 @@ impl World {
     }
 
     pub(super) fn decide(&mut self, at: usize, verdict: Verdict) {
-        let (id, _) = self.handling.remove(at);
+        let (id, number) = self.handling.remove(at);
+        self.undecided.remove(&number);
         self.machine.handle_verdict(self.now, id, Ok(verdict));
         self.machine.check_invariants();
     }
