@@ -107,7 +107,7 @@ fn is_entitled(client: &Client, limits: Limits) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
     #[test]
     fn a_budget_is_the_sum_of_its_members_and_forgets_nobody(limits in limits(), ops in ops()) {
