@@ -31,7 +31,7 @@ use tokio::{
 
 use crate::{
     error::{DriverPanicked, driver_gone},
-    machine::{Answer, CallId, Effect, StreamId},
+    machine::{Answer, CallId, Effect, StreamEnd, StreamId},
     shared::{Shared, panic_text},
 };
 use pull::{Command, Pull};
@@ -60,7 +60,12 @@ pub struct Driver(BoxFuture<'static, ()>);
 
 impl Driver {
     pub(crate) fn new(parts: Parts) -> Self {
-        Self(Box::pin(run(parts)))
+        // Made here and not inside: a driver that is dropped before its first poll says so too.
+        let farewell = Farewell {
+            shared: Arc::clone(&parts.shared),
+            cause: driver_gone(),
+        };
+        Self(Box::pin(run(parts, farewell)))
     }
 }
 
@@ -101,11 +106,7 @@ impl Drop for Farewell {
     }
 }
 
-async fn run(parts: Parts) {
-    let mut farewell = Farewell {
-        shared: Arc::clone(&parts.shared),
-        cause: driver_gone(),
-    };
+async fn run(parts: Parts, mut farewell: Farewell) {
     let work = AssertUnwindSafe(Work::new(parts).run()).catch_unwind();
     if let Err(panic) = work.await {
         let text = panic_text(&*panic);
@@ -184,7 +185,7 @@ impl Work {
     fn turn(&mut self) -> Result<Turn, Cause> {
         let now = now();
         let mut effects = Vec::new();
-        let turn = self.parts.shared.with(|state| {
+        let turn = self.parts.shared.drive(|state| {
             // The clock decides what is due, not whether the timer has fired.
             if state.machine.poll_timeout().is_some_and(|due| due <= now) {
                 state.machine.handle_timeout(now);
@@ -206,6 +207,7 @@ impl Work {
                     | Effect::Ping { .. }
                     | Effect::ChangeLease { .. }
                     | Effect::HalfClose { .. }
+                    | Effect::GiveUp { .. }
                     | Effect::Drop { .. }
                     | Effect::Call { .. }
                     | Effect::Tell(_) => Performance::Perform(effect),
@@ -250,11 +252,8 @@ impl Work {
                 lease_seconds,
             } => self.command(stream, Command::ChangeLease(lease_seconds)),
             Effect::HalfClose { stream } => self.command(stream, Command::HalfClose),
-            Effect::Drop { stream, dead: true } => self.command(stream, Command::GiveUp),
-            Effect::Drop {
-                stream,
-                dead: false,
-            } => {
+            Effect::GiveUp { stream } => self.command(stream, Command::GiveUp),
+            Effect::Drop { stream } => {
                 if let Some(stream) = self.streams.remove(&stream) {
                     stream.task.abort();
                 }
@@ -298,8 +297,16 @@ impl Work {
             return;
         };
         if open.commands.try_send(command).is_err() {
-            // Full: its task is stuck in something that a dropped stream gets over with.
+            // Full: its task is stuck in something that only dropping the stream gets over with.
             open.task.abort();
+            self.streams.remove(&stream);
+            let (now, random) = (now(), fastrand::f64());
+            let told = self.parts.shared.with(|state| {
+                let end = StreamEnd::Again;
+                state.machine.handle_stream_ended(now, random, stream, end);
+            });
+            // A poisoned machine is noticed by the next turn.
+            drop(told);
         }
     }
 

@@ -51,6 +51,11 @@ impl HandOut {
         Pop::Message(Box::new(message))
     }
 
+    /// What was handed out and the machine does not know of yet.
+    pub(crate) fn left(&self) -> Limits {
+        self.left
+    }
+
     /// Tells the machine what was handed out.
     pub(crate) fn report(&mut self, machine: &mut Machine, now: Instant) {
         if !self.handed.is_empty() {

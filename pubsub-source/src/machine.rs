@@ -283,7 +283,8 @@ impl Machine {
             return None;
         }
         [
-            self.leases.next_timeout(),
+            self.leases.next_end(),
+            self.next_extension(),
             self.calls.next_timeout(),
             self.streams.next_timeout(self.need.told()),
             self.seen.next_timeout(),

@@ -71,13 +71,28 @@ impl Shared {
     ///
     /// Why the machine cannot be used any more: something panicked while it was locked.
     pub(crate) fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> Result<T, Cause> {
-        let mut state = self.state.lock().map_err(|poisoned| panicked(poisoned))?;
+        let mut state = self.state.lock().map_err(panicked)?;
+        let result = act(&mut state);
+        if self.publish(state) {
+            self.driver.notify_one();
+        }
+        Ok(result)
+    }
+
+    /// As [`with`](Self::with), for the driver, which does not have to be told what there is to do.
+    ///
+    /// # Errors
+    ///
+    /// Why the machine cannot be used any more.
+    pub(crate) fn drive<T>(&self, act: impl FnOnce(&mut State) -> T) -> Result<T, Cause> {
+        let mut state = self.state.lock().map_err(panicked)?;
         let result = act(&mut state);
         self.publish(state);
         Ok(result)
     }
 
-    fn publish(&self, mut state: MutexGuard<'_, State>) {
+    /// Answers whether the driver has something to do.
+    fn publish(&self, mut state: MutexGuard<'_, State>) -> bool {
         let machine = &state.machine;
         self.revoked.store(machine.revoked(), Ordering::Release);
         let reads = machine.reads();
@@ -95,12 +110,10 @@ impl Shared {
         drop(state);
         self.reads
             .send_if_modified(|before| std::mem::replace(before, reads) != reads);
-        if busy {
-            self.driver.notify_one();
-        }
         if let Some(reader) = reader {
             reader.wake();
         }
+        busy
     }
 
     /// The machine's count of revocations.

@@ -134,9 +134,12 @@ impl PubsubSource {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let now = driver::now();
-        self.shared
-            .with(|state| state.machine.stats(now))
-            .unwrap_or_default()
+        let stats = self.shared.with(|state| state.machine.stats(now));
+        let (mut stats, left) = (stats.unwrap_or_default(), self.out.left());
+        stats.handed_out += left.items as u64;
+        stats.buffered = stats.buffered.saturating_sub(left.items);
+        stats.buffered_bytes = stats.buffered_bytes.saturating_sub(left.bytes);
+        stats
     }
 
     /// The subscription that is read.

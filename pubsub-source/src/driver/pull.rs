@@ -1,6 +1,11 @@
 //! One pull stream: reads it, takes its responses apart, and hands them over whole.
 
-use std::{future::poll_fn, sync::Arc, task::Poll, time::Instant};
+use std::{
+    future::poll_fn,
+    sync::Arc,
+    task::Poll,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use gcp_wire::{
@@ -26,6 +31,11 @@ const PROTOCOL_VERSION: i64 = 1;
 /// A payload smaller than this part of its response is copied, so that a host that keeps one
 /// message does not keep the whole response in memory.
 const SMALL_PART: usize = 8;
+
+/// How often a waiting stream is looked at although nothing woke it. Whatever is found on such a
+/// look, or by being woken, came after the look before: without it, a message that arrived while
+/// the runtime was held up would seem to have just left the server.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// What the driver asks of a stream.
 #[derive(Debug, Clone, Copy)]
@@ -55,6 +65,8 @@ enum Event {
     Opened,
     /// Reading was allowed or forbidden.
     Gate,
+    /// Time to look whether something is there.
+    Look,
 }
 
 impl Pull {
@@ -116,8 +128,9 @@ impl Pull {
                 .await
             {
                 Event::Command(Some(Command::GiveUp)) => {
+                    // Before the end is told, or the next stream would be on the same connection.
                     stream.retire_connection();
-                    return None;
+                    return Some(StreamVerdict::Ended(StreamEnd::Again));
                 }
                 Event::Command(None) => return None,
                 Event::Command(Some(command)) => {
@@ -136,7 +149,7 @@ impl Pull {
                         return None;
                     }
                 }
-                Event::Gate => {}
+                Event::Gate | Event::Look => {}
                 Event::Response(Ok(Some(response))) => {
                     if !self.hand_over(response, drained) {
                         return None;
@@ -179,6 +192,7 @@ impl Pull {
             biased;
             command = self.commands.recv() => Event::Command(command),
             event = response, if reads => event,
+            () = tokio::time::sleep(LOOK), if reads => Event::Look,
             // A gate without a sender is gone together with everything else.
             _ = gate.changed() => Event::Gate,
         }

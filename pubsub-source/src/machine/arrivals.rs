@@ -155,9 +155,10 @@ impl Machine {
         stream: StreamId,
         end: StreamEnd,
     ) {
-        self.streams.handle_end(now, random, stream, end);
-        let target = self.buffer.rate().unwrap_or_default() * 5.0;
-        self.need.shrink(self.cadence.interval(), target);
+        if self.streams.handle_end(now, random, stream, end) {
+            let target = self.buffer.target();
+            self.need.shrink(self.cadence.interval(), target);
+        }
         self.note_open(now);
         self.advance_closing(now);
     }

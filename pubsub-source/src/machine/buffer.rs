@@ -122,22 +122,22 @@ impl Buffer {
 
     /// Whether one more response may be read.
     pub(super) fn wants_more(&self) -> bool {
-        let target = self.rate.map_or(usize::MAX, |rate| {
-            // A rate beyond what fits a usize is no rate; the cast saturates.
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "a product of two non-negative numbers; `as` saturates"
-            )]
-            let target = (rate * TARGET.as_secs_f64()) as usize;
-            target.max(LEAST_TARGET)
-        });
+        // A rate beyond what fits a usize is no rate; the cast saturates.
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a product of two non-negative numbers; `as` saturates"
+        )]
+        let target = match self.rate {
+            Some(_) => (self.target() as usize).max(LEAST_TARGET),
+            None => usize::MAX,
+        };
         self.bound.admits(self.held) && self.held.items < target
     }
 
-    /// What the target amounts to.
-    pub(super) fn rate(&self) -> Option<f64> {
-        self.rate
+    /// What the host takes in the time that is worth buffering for; nothing before a rate is known.
+    pub(super) fn target(&self) -> f64 {
+        self.rate.unwrap_or_default() * TARGET.as_secs_f64()
     }
 
     pub(super) fn held(&self) -> Limits {
@@ -229,7 +229,7 @@ mod tests {
             let parcel = buffer.take().unwrap();
             buffer.handle_left(start + SECOND * second, Limits::new(1, parcel.bytes), 1);
         }
-        assert_eq!(buffer.rate(), None);
+        assert_eq!(buffer.rate, None);
         buffer.push(9, messages(50_000), false);
         assert!(buffer.wants_more());
     }

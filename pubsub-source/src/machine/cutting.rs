@@ -102,6 +102,12 @@ impl Machine {
         None
     }
 
+    /// When the next extension is to be cut; an answer makes room first where none is.
+    pub(super) fn next_extension(&self) -> Option<Instant> {
+        let room = self.calls.has_room(Errand::Extend(0));
+        self.leases.next_due().filter(|_| room)
+    }
+
     fn cut_extensions(&mut self, now: Instant) -> Option<Effect> {
         let seconds = u32::try_from(self.lease.as_secs()).unwrap_or(u32::MAX);
         let errand = Errand::Extend(seconds);

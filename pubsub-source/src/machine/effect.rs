@@ -43,8 +43,10 @@ pub(crate) enum Effect {
     },
     /// Send nothing more, read on to the stream's end.
     HalfClose { stream: StreamId },
-    /// Drop the stream. `dead` when its connection is taken for dead as well.
-    Drop { stream: StreamId, dead: bool },
+    /// Take the stream and its connection for dead, and tell its end.
+    GiveUp { stream: StreamId },
+    /// Drop the stream. Its end need not be told.
+    Drop { stream: StreamId },
     /// Send a request that is encoded already, and tell the answer.
     Call {
         call: CallId,

@@ -180,13 +180,14 @@ impl Leases {
         self.latency = self.latency.mul_f64(DECAY).max(latency);
     }
 
-    /// When something is due or over.
-    pub(super) fn next_timeout(&self) -> Option<Instant> {
-        let first = |set: &BTreeSet<(Instant, u64)>| set.first().map(|(at, _)| *at);
-        [first(&self.due), first(&self.ends)]
-            .into_iter()
-            .flatten()
-            .min()
+    /// When the next lease ends.
+    pub(super) fn next_end(&self) -> Option<Instant> {
+        self.ends.first().map(|(at, _)| *at)
+    }
+
+    /// When the next extension is due.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.due.first().map(|(at, _)| *at)
     }
 
     fn due_time(&self, ends: Instant, length: Duration, random: f64) -> Instant {
@@ -217,7 +218,7 @@ mod tests {
                 let mut leases = Leases::default();
                 leases.handle_latency(Duration::from_secs(latency));
                 leases.start(1, now, length, random);
-                let due = leases.next_timeout().unwrap();
+                let due = leases.next_due().unwrap();
                 assert!(due > now, "{seconds} s leave time to hold something");
                 assert!(due <= now + length - length / LEAST_MARGIN);
             }
@@ -231,7 +232,7 @@ mod tests {
         leases.handle_latency(Duration::from_secs(1));
         leases.start(1, now, LEASE, 0.0);
         assert_eq!(
-            leases.next_timeout(),
+            leases.next_due(),
             Some(now + LEASE - Duration::from_secs(4))
         );
         for _ in 0..100 {
@@ -240,7 +241,7 @@ mod tests {
         leases.start(2, now, LEASE, 0.0);
         leases.forget(1);
         assert_eq!(
-            leases.next_timeout(),
+            leases.next_due(),
             Some(now + LEASE - Duration::from_secs(2))
         );
     }
@@ -268,7 +269,7 @@ mod tests {
         let now = Instant::now();
         let mut leases = leases(now);
         leases.start(2, now + AHEAD / 2, LEASE, 0.0);
-        let due = leases.next_timeout().unwrap();
+        let due = leases.next_due().unwrap();
         assert_eq!(leases.poll_due(due), Some(1));
         leases.enqueue(1, [DeliveryId::new(1, 0)]);
         assert_eq!(leases.poll_due(due), Some(2));
@@ -285,6 +286,6 @@ mod tests {
         );
         assert_eq!(leases.poll_lapsed(now + LEASE), Some(1));
         assert_eq!(leases.poll_lapsed(now + LEASE), None);
-        assert_eq!(leases.next_timeout(), None);
+        assert_eq!((leases.next_due(), leases.next_end()), (None, None));
     }
 }

@@ -55,7 +55,8 @@ struct Live {
     /// The last response, or the moment from which on silence counts.
     heard: Instant,
     pinged: bool,
-    answers_pings: bool,
+    /// Taken for dead; its end is not told yet.
+    given_up: bool,
 }
 
 #[derive(Debug)]
@@ -90,6 +91,9 @@ pub(super) struct Streams {
     started: bool,
     closing: bool,
     reading: bool,
+    /// The server has answered a ping, so its silence means something. Google's emulator never
+    /// does.
+    answers_pings: bool,
 }
 
 impl Streams {
@@ -104,6 +108,7 @@ impl Streams {
             started: false,
             closing: false,
             reading: true,
+            answers_pings: false,
         }
     }
 
@@ -125,10 +130,7 @@ impl Streams {
         self.retiring.retain(|old| {
             let over = old.drop_at <= now;
             if over {
-                self.effects.push_back(Effect::Drop {
-                    stream: old.stream,
-                    dead: false,
-                });
+                self.effects.push_back(Effect::Drop { stream: old.stream });
             }
             !over
         });
@@ -145,13 +147,14 @@ impl Streams {
             Slot::Waiting(_) | Slot::Unread => {}
             Slot::Live(live) => {
                 let silence = now.saturating_duration_since(live.heard);
-                if reading && live.answers_pings && silence >= SILENCE {
+                if live.given_up {
+                    // Its end is on its way.
+                } else if reading && self.answers_pings && silence >= SILENCE {
+                    live.given_up = true;
                     let stream = live.stream;
-                    self.slots[slot] = Slot::Waiting(now);
-                    self.effects.push_back(Effect::Drop { stream, dead: true });
+                    self.effects.push_back(Effect::GiveUp { stream });
                     self.effects
                         .push_back(Effect::Tell(Notice::StreamSilent { slot, silence }));
-                    self.advance_slot(now, slot, told, lease);
                 } else if live.next_ping <= now {
                     live.next_ping = now + PING;
                     live.pinged = true;
@@ -192,7 +195,7 @@ impl Streams {
             next_ping: now + PING,
             heard: now,
             pinged: false,
-            answers_pings: false,
+            given_up: false,
         }
     }
 
@@ -301,27 +304,27 @@ impl Streams {
         live.opened = true;
         live.heard = now;
         if messages == 0 {
-            live.answers_pings |= live.pinged;
+            self.answers_pings |= live.pinged;
         } else {
             live.delivered = true;
             self.failures[at] = 0;
         }
     }
 
-    /// A stream is no more.
+    /// A stream is no more. Answers whether that was unasked for.
     pub(super) fn handle_end(
         &mut self,
         now: Instant,
         random: f64,
         stream: StreamId,
         end: StreamEnd,
-    ) {
+    ) -> bool {
         self.retiring.retain(|old| old.stream != stream);
         let Some(slot) = self.slot_of(stream) else {
-            return;
+            return false;
         };
         let Slot::Live(live) = &self.slots[slot] else {
-            return;
+            return false;
         };
         let delay = match end {
             StreamEnd::Again if live.delivered => Duration::ZERO,
@@ -349,6 +352,7 @@ impl Streams {
                 Notice::StreamReopens { slot, delay }
             },
         ));
+        true
     }
 
     /// Reading stopped, or goes on. Silence counts anew then: nothing was read meanwhile.
@@ -369,10 +373,7 @@ impl Streams {
                 let stream = live.stream;
                 *slot = Slot::Unread;
                 any = true;
-                self.effects.push_back(Effect::Drop {
-                    stream,
-                    dead: false,
-                });
+                self.effects.push_back(Effect::Drop { stream });
             }
         }
         any
@@ -401,10 +402,7 @@ impl Streams {
         self.closing = true;
         self.close_unread();
         for old in std::mem::take(&mut self.retiring) {
-            self.effects.push_back(Effect::Drop {
-                stream: old.stream,
-                dead: false,
-            });
+            self.effects.push_back(Effect::Drop { stream: old.stream });
         }
     }
 
@@ -424,9 +422,10 @@ impl Streams {
             Slot::Waiting(at) => may_open.then_some(*at),
             Slot::Unread => None,
             Slot::Live(live) => {
-                let watched = self.reading && live.answers_pings;
+                let watched = self.reading && self.answers_pings;
                 let silent = watched.then(|| live.heard + SILENCE);
-                Some(silent.map_or(live.next_ping, |silent| silent.min(live.next_ping)))
+                let next = silent.map_or(live.next_ping, |silent| silent.min(live.next_ping));
+                (!live.given_up).then_some(next)
             }
         });
         slots
@@ -548,6 +547,9 @@ mod tests {
         streams.handle_response(answered, stream, 0);
         streams.advance(answered + SILENCE - SECOND, 100, LEASE);
         assert!(opened(&mut streams).is_empty());
+        streams.advance(answered + SILENCE, 100, LEASE);
+        assert!(opened(&mut streams).is_empty(), "its end is awaited");
+        streams.handle_end(answered + SILENCE, 0.0, stream, StreamEnd::Again);
         streams.advance(answered + SILENCE, 100, LEASE);
         assert_eq!(opened(&mut streams).len(), 1);
     }

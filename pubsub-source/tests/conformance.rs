@@ -1,0 +1,158 @@
+//! The checkpoint contract, clause by clause, over the embedded server in memory.
+
+#[path = "wire/world.rs"]
+#[expect(
+    dead_code,
+    reason = "shared with the tests over the wire, which use all of it"
+)]
+mod world;
+
+use std::time::Duration;
+
+use connector_core::{
+    Committed, Receipt, Restored,
+    conformance::{Harness, Hold, SourceHarness},
+};
+use gcp_emulator::{Code, Fault, Method, Rule, RuleId, pubsub::state::LateAcks};
+use pubsub_source::{Message, PubsubSource, SourceError, SourceState};
+use tokio::task::JoinHandle;
+
+use world::{SUBSCRIPTION, World, number};
+
+/// Shorter than a lease, which is 60 s here, and longer than anything a healthy service makes a
+/// source wait for.
+const LIMIT: Duration = Duration::from_secs(20);
+
+struct SourceWorld {
+    world: World,
+    drivers: Vec<JoinHandle<()>>,
+    holding: Option<RuleId>,
+    broken: Option<RuleId>,
+}
+
+impl SourceWorld {
+    fn new() -> Self {
+        Self {
+            world: World::with(|server| server.late_acks(LateAcks::Never), |_| {}),
+            drivers: Vec::new(),
+            holding: None,
+            broken: None,
+        }
+    }
+}
+
+impl Harness for SourceWorld {
+    type Connector = PubsubSource;
+
+    async fn make(&mut self, restored: Vec<Restored<SourceState>>) -> PubsubSource {
+        let (source, driver) = self
+            .world
+            .source()
+            .restore(restored)
+            .build_with_driver()
+            .unwrap();
+        self.drivers.push(tokio::spawn(driver));
+        source
+    }
+
+    fn restored(connector: &mut PubsubSource) -> Receipt<Committed> {
+        connector.restored()
+    }
+
+    async fn crash(&mut self, connector: PubsubSource) {
+        for driver in self.drivers.drain(..) {
+            driver.abort();
+            drop(driver.await);
+        }
+        drop(connector);
+        // What was on its way is cut off as well, held requests included.
+        self.world.emulator.drop_connections();
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+
+    async fn close(mut connector: PubsubSource) {
+        connector.close().await.unwrap();
+    }
+
+    async fn bounded<F: Future>(&mut self, future: F) -> Option<F::Output> {
+        tokio::time::timeout(LIMIT, future).await.ok()
+    }
+
+    async fn let_time_pass(&mut self) {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+    }
+
+    async fn outside(&mut self) -> Vec<u64> {
+        let seen = self.world.emulator.observe();
+        let record = seen.subscription(SUBSCRIPTION);
+        let acked = record.acked_ids();
+        seen.topic(world::TOPIC)
+            .messages
+            .iter()
+            .filter(|message| acked.contains(message.message_id.as_str()))
+            .map(|message| std::str::from_utf8(&message.data).unwrap().parse().unwrap())
+            .collect()
+    }
+
+    async fn hold(&mut self, hold: Hold) {
+        let faults = self.world.emulator.faults();
+        match hold {
+            Hold::Nothing => {
+                if let Some(rule) = self.holding.take() {
+                    assert!(faults.remove(rule));
+                }
+            }
+            // Held for good: the source's own time-out ends the wait, and it asks again. That is
+            // harder on it than a service that answers late.
+            _ => {
+                let rule = Rule::on(Method::Acknowledge).then(Fault::Never);
+                self.holding = Some(faults.add(rule));
+            }
+        }
+    }
+
+    async fn broken(&mut self, broken: bool) {
+        let faults = self.world.emulator.faults();
+        if let Some(rule) = self.broken.take() {
+            assert!(faults.remove(rule));
+        }
+        if broken {
+            let refusal = Fault::answer(Code::PermissionDenied, "not any more");
+            self.broken = Some(faults.add(Rule::on_any().then(refusal)));
+            self.world.emulator.drop_connections();
+        }
+    }
+}
+
+impl SourceHarness for SourceWorld {
+    type Message = Message;
+    type Error = SourceError;
+
+    fn number(message: &Message) -> u64 {
+        number(message)
+    }
+
+    async fn publish(&mut self, numbers: &[u64]) {
+        self.world.publish(numbers.iter().copied());
+    }
+
+    async fn lapse(&mut self) {
+        let ids: Vec<String> = self
+            .world
+            .emulator
+            .observe()
+            .topic(world::TOPIC)
+            .messages
+            .iter()
+            .map(|message| message.message_id.clone())
+            .collect();
+        for id in ids {
+            self.world.emulator.redeliver_early(SUBSCRIPTION, &id);
+        }
+    }
+}
+
+connector_core::conformance_tests! {
+    #[tokio::test(start_paused = true)]
+    source: SourceWorld::new()
+}
