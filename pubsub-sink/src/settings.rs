@@ -14,6 +14,9 @@ pub(crate) const MAX_BYTES: usize = 10_000_000;
 /// How long retries go on without message ordering. As long as Google's publishers retry.
 const RETRY_TOTAL: Duration = Duration::from_secs(600);
 
+/// The longest pause or deadline of a schedule.
+const LONGEST_DELAY: Duration = Duration::from_secs(86_400);
+
 /// Checked settings of a sink.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Settings {
@@ -87,8 +90,23 @@ impl Settings {
             self.max_destinations > 0,
             "at least 1, or no record is ever admitted",
         )?;
+        let mut schedules = vec![
+            ("retry_delays", &self.retry.delays),
+            ("quota_delays", &self.retry.quota_delays),
+            ("attempt_deadlines", &self.retry.deadlines),
+        ];
         if let MissingTopics::Create(creation) = &self.missing_topics {
             creation.check()?;
+            schedules.push(("delays", &creation.delays));
+        }
+        for (setting, schedule) in schedules {
+            let longest = schedule.delay(u32::MAX);
+            in_range(
+                setting,
+                format_args!("up to {}s", longest.as_secs_f64()),
+                longest <= LONGEST_DELAY,
+                "at most a day: a sink that waits longer has ended for its host",
+            )?;
         }
         let spans = [
             ("progress_timeout", self.progress_timeout),
@@ -157,7 +175,8 @@ mod tests {
     #[test]
     fn a_setting_out_of_its_range_is_refused_by_name() {
         type Break = (&'static str, fn(&mut Settings));
-        let refused: [Break; 7] = [
+        const ENDLESS: Backoff = Backoff::new(Duration::MAX, 1.0, Duration::MAX);
+        let refused: [Break; 9] = [
             ("batch_messages", |s| s.batch_messages = 1_001),
             ("batch_messages", |s| s.batch_messages = 0),
             ("batch_bytes", |s| s.batch_bytes = 10_000_001),
@@ -165,6 +184,8 @@ mod tests {
             ("max_destinations", |s| s.max_destinations = 0),
             ("progress_timeout", |s| s.progress_timeout = Duration::ZERO),
             ("close_timeout", |s| s.close_timeout = Duration::ZERO),
+            ("retry_delays", |s| s.retry.delays = ENDLESS),
+            ("attempt_deadlines", |s| s.retry.deadlines = ENDLESS),
         ];
         for (name, break_it) in refused {
             let mut settings = Settings::default();

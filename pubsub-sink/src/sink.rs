@@ -2,6 +2,8 @@
 
 mod checkpoint;
 mod close;
+mod intake;
+mod room;
 
 use std::{
     fmt,
@@ -12,19 +14,14 @@ use std::{
 };
 
 use connector_core::{
-    BoxError, Cause, CheckpointError, Committed, DestinationResolver, Encode, Limits, Receipt,
-    RejectedReason, Resolution,
-    host::{Admission, Room},
+    BoxError, Cause, CheckpointError, Committed, DestinationResolver, Encode, Receipt,
 };
 use futures::Sink;
 use gcp_wire::TopicName;
 
 use crate::{
     PublishMessage, Published, SinkBuilder, SinkError, Stats, clock,
-    machine::{Refused, ReplyId},
-    message,
-    settings::MAX_BYTES,
-    shared::{CutReceipt, Shared, State},
+    shared::{CutReceipt, Shared},
 };
 
 /// Publishes records to Pub/Sub topics, delivered by the time of the host's checkpoints.
@@ -149,140 +146,6 @@ impl<R> PubsubSink<R> {
             .unwrap_or_default()
     }
 
-    fn poll_admitted(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SinkError>> {
-        if self.shared.is_ended() {
-            return Poll::Ready(Err(self.last_word()));
-        }
-        // On a current-thread runtime a host that never has to wait would otherwise keep the
-        // driver from running until the budget is full.
-        let coop = ready!(tokio::task::coop::poll_proceed(cx));
-        let admitted = !self.shared.is_crowded() && self.shared.member.poll_admit(cx).is_ready();
-        if !admitted && self.wait_for_room(cx)?.is_pending() {
-            return Poll::Pending;
-        }
-        coop.made_progress();
-        if std::mem::take(&mut self.waiting) {
-            self.shared
-                .with(|state| state.machine.stop_awaiting_room(clock::now()))?;
-        }
-        self.admitted = true;
-        Poll::Ready(Ok(()))
-    }
-
-    /// There was no room at first sight: registers for whatever may make some, then looks again.
-    fn wait_for_room(&mut self, cx: &mut Context<'_>) -> Result<Poll<()>, SinkError> {
-        self.waiting = true;
-        let crowded = self.shared.with(|state| {
-            state.room = Some(cx.waker().clone());
-            state.machine.await_room(clock::now());
-            state.machine.is_crowded()
-        })?;
-        if self.shared.is_ended() {
-            return Err(self.last_word());
-        }
-        if crowded {
-            return Ok(Poll::Pending);
-        }
-        Ok(self.shared.member.poll_admit(cx))
-    }
-
-    /// Uses up the room that `poll_ready` found.
-    fn take_room(&mut self) -> Result<(), SinkError> {
-        if self.shared.is_ended() {
-            return Err(self.last_word());
-        }
-        if self.closing.is_some() || self.closed {
-            return Err(SinkError::Closed {
-                cause: Cause::new(SinkError::ClosedByHost),
-            });
-        }
-        let admitted = std::mem::take(&mut self.admitted)
-            || (!self.shared.is_crowded() && self.shared.member.try_admit());
-        if admitted {
-            Ok(())
-        } else {
-            Err(SinkError::NotReady)
-        }
-    }
-
-    /// Resolves, encodes, checks and hands over one record.
-    fn take(&mut self, record: &R, reply: Option<ReplyId>) -> Result<(), SinkError> {
-        // The destination comes first: a record that names none is a mistake also when the encoder
-        // would skip it.
-        let resolution = self.resolver.resolve(record);
-        let topic = if let Resolution::To(topic) = resolution {
-            topic
-        } else if let Resolution::Invalid(cause) = resolution {
-            return self.reject(None, None, RejectedReason::Destination, cause, reply);
-        } else {
-            // Nothing, and whatever answer a later version adds.
-            return self.fail(SinkError::NoDestination);
-        };
-        let message = match self.encoder.encode(record) {
-            Ok(Some(message)) => message,
-            Ok(None) => return self.shared.with(|state| state.machine.skip(reply)),
-            Err(error) => {
-                let cause = Cause::from(error);
-                return self.reject(Some(topic), None, RejectedReason::Encoding, cause, reply);
-            }
-        };
-        let header = message::topic_header_len(topic.as_str());
-        match message::check(&message, header, MAX_BYTES) {
-            Ok(bytes) => self.hand_over(bytes, |state| {
-                state
-                    .machine
-                    .accept(clock::now(), &topic, &message, bytes, reply)
-            }),
-            Err(error) => {
-                let (reason, cause) = (RejectedReason::Limit, Cause::new(error));
-                self.reject(Some(topic), Some(message), reason, cause, reply)
-            }
-        }
-    }
-
-    fn reject(
-        &mut self,
-        topic: Option<TopicName>,
-        message: Option<PublishMessage>,
-        reason: RejectedReason,
-        cause: Cause,
-        reply: Option<ReplyId>,
-    ) -> Result<(), SinkError> {
-        let bytes = message.as_ref().map_or(0, message::frame_len);
-        let refused = Refused {
-            topic,
-            message,
-            reason,
-            cause,
-            bytes,
-        };
-        self.hand_over(bytes, |state| {
-            state.machine.reject(clock::now(), refused, reply)
-        })
-    }
-
-    /// Charges the budget, then gives the record to the machine: in this order, since the driver
-    /// may give the room back before this returns.
-    fn hand_over(
-        &mut self,
-        bytes: usize,
-        give: impl FnOnce(&mut State) -> bool,
-    ) -> Result<(), SinkError> {
-        let amount = Limits::new(1, bytes);
-        self.shared.member.charge(amount);
-        let taken = self.shared.with(give)?;
-        if taken {
-            return Ok(());
-        }
-        self.shared.member.release(amount);
-        Err(self.last_word())
-    }
-
-    fn fail(&mut self, error: SinkError) -> Result<(), SinkError> {
-        self.shared.with(|state| state.machine.fail(error))?;
-        Err(self.last_word())
-    }
-
     /// What ended the sink, the first time; from then on that it is closed, and by what.
     fn last_word(&mut self) -> SinkError {
         let error = self.shared.ended();
@@ -346,14 +209,6 @@ impl<R> Sink<R> for PubsubSink<R> {
 
     fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), SinkError>> {
         self.get_mut().poll_closed(cx)
-    }
-}
-
-impl<R> Admission for PubsubSink<R> {
-    type Error = SinkError;
-
-    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<Room, SinkError>> {
-        self.poll_admitted(cx).map_ok(|()| Room::Ready)
     }
 }
 

@@ -1,7 +1,5 @@
 //! The numbers through the `metrics` facade. One test: the recorder belongs to the process.
 
-#![cfg(feature = "metrics")]
-
 use std::collections::BTreeMap;
 
 use futures::SinkExt;

@@ -3,7 +3,6 @@
 //! Needs the feature `witness` and a running emulator at `PUBSUB_EMULATOR_HOST`, without which each
 //! test fails. Resources have fresh names, so a running server can be used again and again.
 
-#![cfg(feature = "witness")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::{
@@ -52,7 +51,7 @@ struct Subscriber {
 impl Subscriber {
     /// Creates the topic, and a subscription that gets everything published from now on.
     async fn on(topic: &TopicName) -> Self {
-        let subscriber = Self::to_existing(topic).await;
+        let subscriber = Self::to_existing(topic);
         let request = Topic {
             name: topic.to_string(),
             ..Topic::default()
@@ -67,7 +66,7 @@ impl Subscriber {
         subscriber
     }
 
-    async fn to_existing(topic: &TopicName) -> Self {
+    fn to_existing(topic: &TopicName) -> Self {
         let options = ConnectionOptions::default();
         Self {
             connection: Connection::unary(endpoint(), Credentials::anonymous(), options).unwrap(),
@@ -164,7 +163,7 @@ async fn a_missing_topic_is_created_and_a_subscription_made_then_gets_what_follo
     let mut sink = builder().build().unwrap();
     sink.send(record("before anyone subscribed")).await.unwrap();
     assert_eq!(sink.stats().topics_created, 1);
-    let subscriber = Subscriber::to_existing(&topic).await;
+    let subscriber = Subscriber::to_existing(&topic);
     subscriber.subscribe(&topic).await;
     sink.send(record("after")).await.unwrap();
     let messages = subscriber.pull(1).await;

@@ -1,0 +1,77 @@
+//! Room for one more record.
+
+use std::task::{Context, Poll, ready};
+
+use connector_core::{
+    Cause,
+    host::{Admission, Room},
+};
+
+use super::PubsubSink;
+use crate::{SinkError, clock};
+
+impl<R> PubsubSink<R> {
+    pub(super) fn poll_admitted(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SinkError>> {
+        if self.shared.is_ended() {
+            return Poll::Ready(Err(self.last_word()));
+        }
+        // On a current-thread runtime a host that never has to wait would otherwise keep the
+        // driver from running until the budget is full.
+        let coop = ready!(tokio::task::coop::poll_proceed(cx));
+        let admitted = !self.shared.is_crowded() && self.shared.member.poll_admit(cx).is_ready();
+        if !admitted && self.wait_for_room(cx)?.is_pending() {
+            return Poll::Pending;
+        }
+        coop.made_progress();
+        if std::mem::take(&mut self.waiting) {
+            self.shared
+                .with(|state| state.machine.stop_awaiting_room(clock::now()))?;
+        }
+        self.admitted = true;
+        Poll::Ready(Ok(()))
+    }
+
+    /// There was no room at first sight: registers for whatever may make some, then looks again.
+    fn wait_for_room(&mut self, cx: &mut Context<'_>) -> Result<Poll<()>, SinkError> {
+        self.waiting = true;
+        let crowded = self.shared.with(|state| {
+            state.room = Some(cx.waker().clone());
+            state.machine.await_room(clock::now());
+            state.machine.is_crowded()
+        })?;
+        if self.shared.is_ended() {
+            return Err(self.last_word());
+        }
+        if crowded {
+            return Ok(Poll::Pending);
+        }
+        Ok(self.shared.member.poll_admit(cx))
+    }
+
+    /// Uses up the room that `poll_ready` found.
+    pub(super) fn take_room(&mut self) -> Result<(), SinkError> {
+        if self.shared.is_ended() {
+            return Err(self.last_word());
+        }
+        if self.closing.is_some() || self.closed {
+            return Err(SinkError::Closed {
+                cause: Cause::new(SinkError::ClosedByHost),
+            });
+        }
+        let admitted = std::mem::take(&mut self.admitted)
+            || (!self.shared.is_crowded() && self.shared.member.try_admit());
+        if admitted {
+            Ok(())
+        } else {
+            Err(SinkError::NotReady)
+        }
+    }
+}
+
+impl<R> Admission for PubsubSink<R> {
+    type Error = SinkError;
+
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<Room, SinkError>> {
+        self.poll_admitted(cx).map_ok(|()| Room::Ready)
+    }
+}
