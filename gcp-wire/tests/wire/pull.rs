@@ -57,6 +57,13 @@ fn frame(response: &StreamingPullResponse) -> Frame<Bytes> {
     Frame::data(framed(&response.encode_to_vec()))
 }
 
+/// What happens within a minute of the paused clock, or not at all.
+async fn soon<F: Future>(future: F) -> F::Output {
+    tokio::time::timeout(Duration::from_secs(60), future)
+        .await
+        .expect("it never happened")
+}
+
 /// Hands over the messages of a request as they come, and ends with it.
 fn requests(request: Request<Incoming>) -> mpsc::Receiver<StreamingPullRequest> {
     let (sender, receiver) = mpsc::channel(100);
@@ -103,7 +110,7 @@ async fn a_stream_opens_without_headers_and_its_first_request_is_there() {
     }));
     let connection = pull(endpoint, 1);
     let mut stream = connection.open_pull(first()).await.unwrap();
-    let (routing, timeout, request) = seen.recv().await.unwrap();
+    let (routing, timeout, request) = soon(seen.recv()).await.unwrap();
     assert_eq!(
         routing,
         "subscription=projects%2Fdemo%2Fsubscriptions%2Forders"
@@ -116,14 +123,14 @@ async fn a_stream_opens_without_headers_and_its_first_request_is_there() {
     let minute = Duration::from_secs(60);
     assert!(tokio::time::timeout(minute, stream.next()).await.is_err());
     stream.ping().unwrap();
-    let (_, _, ping) = seen.recv().await.unwrap();
+    let (_, _, ping) = soon(seen.recv()).await.unwrap();
     assert_eq!(ping, StreamingPullRequest::default());
     let changed = StreamingPullRequest {
         stream_ack_deadline_seconds: 20,
         ..Default::default()
     };
     stream.send(&changed).unwrap();
-    let (_, _, request) = seen.recv().await.unwrap();
+    let (_, _, request) = soon(seen.recv()).await.unwrap();
     assert_eq!(request, changed);
 
     go.notify_one();
@@ -308,7 +315,7 @@ async fn a_dropped_stream_is_reset_and_its_place_is_free_again() {
     let error = connection.open_pull(first()).await.unwrap_err();
     assert!(error.is_timeout() && error.never_sent(), "{error}");
     drop(one);
-    gone.notified().await;
+    soon(gone.notified()).await;
     let three = connection.open_pull(first()).await.unwrap();
     drop((two, three));
     assert_eq!(connections.load(Ordering::SeqCst), 1);
