@@ -265,6 +265,32 @@ fn a_lone_member_is_admitted_whatever_the_limit() {
 }
 
 #[test]
+fn who_waits_is_remembered_through_releases_that_make_no_room_for_it() {
+    let budget = Budget::new(Limits::items(0));
+    let (mut waits, mut other) = (
+        Client::join(&budget, "waits"),
+        Client::join(&budget, "other"),
+    );
+    assert!(waits.poll());
+    waits.charge(1);
+    assert!(!waits.poll());
+    for _ in 0..2 {
+        assert!(other.poll());
+        other.charge(1);
+        other.held.pop();
+        other.member.release(Limits::new(1, 1));
+        assert_eq!(
+            waits.bell.rang(),
+            0,
+            "a limit of nothing has room for the first only"
+        );
+    }
+    waits.held.pop();
+    waits.member.release(Limits::new(1, 1));
+    assert_eq!(waits.bell.rang(), 1);
+}
+
+#[test]
 fn a_member_that_goes_gives_everything_back() {
     let budget = Budget::new(Limits::items(4));
     let mut goes = Client::join(&budget, "goes");
