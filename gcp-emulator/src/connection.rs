@@ -18,6 +18,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
+use crate::fault::Sentence;
 use crate::hub::Hub;
 use line::{Line, Wire};
 use server::Order;
@@ -37,16 +38,6 @@ impl Default for Transport {
             stream_window: 1 << 20,
         }
     }
-}
-
-/// What the transport does to a call instead of answering it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sentence {
-    Reset(u32),
-    GoAway(u32),
-    GoAwayUnseen(u32),
-    Sever,
-    Silence,
 }
 
 /// Where a service leaves the sentence of the call it is serving.

@@ -64,7 +64,6 @@ pub struct Emulator {
 
 impl Emulator {
     /// Settings of a server that is about to start.
-    #[must_use]
     pub fn builder() -> EmulatorBuilder {
         EmulatorBuilder::default()
     }
@@ -178,6 +177,13 @@ impl Emulator {
             core.pubsub
                 .handle_early_redelivery(now, subscription, message_id)
         })
+    }
+
+    /// Lets a task be over, as if it had been dispatched: its name stays taken for a while. True
+    /// when there was such a task.
+    pub fn finish_task(&self, name: &str) -> bool {
+        self.hub
+            .with(|core, now| core.tasks.remove_task(now, name).is_ok())
     }
 
     /// What the servers saw so far.

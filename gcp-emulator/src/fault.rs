@@ -1,6 +1,7 @@
 //! What goes wrong, when, and how often.
 
 mod answer;
+mod course;
 mod plan;
 mod rule;
 
@@ -8,7 +9,7 @@ pub use answer::Answer;
 pub use plan::{FaultPlan, Faults, RuleId};
 pub use rule::{Rule, Trigger};
 
-pub(crate) use plan::Decision;
+pub(crate) use course::{After, Course, End, Sentence};
 
 use std::fmt;
 use std::sync::Arc;

@@ -11,8 +11,8 @@ use tonic::metadata::{KeyAndValueRef, MetadataMap};
 use tonic::{Request, Response, Status};
 
 use crate::call::{Body, Call};
-use crate::connection::{ConnectionNumber, Docket, Sentence};
-use crate::fault::{Answer, Decision, Fault};
+use crate::connection::{ConnectionNumber, Docket};
+use crate::fault::{After, Answer, Course, End, Sentence};
 use crate::hub::{Core, Envelope, Hub};
 use crate::method::Method;
 use crate::pubsub::state::StreamId;
@@ -56,15 +56,10 @@ impl Front {
         let message = request.into_inner();
         let body = describe(&message);
         let call = self.arrive(method, envelope, message.encoded_len(), body)?;
-        match self.hub.faults().decide(&call) {
-            Decision::Serve => self.hub.with(|core, now| serve(core, now, message)),
-            Decision::Meet(fault) => {
-                let hub = Arc::clone(&self.hub);
-                let act = move || hub.with(|core, now| serve(core, now, message));
-                self.meet(fault, &docket, act).await
-            }
-        }
-        .map(Response::new)
+        let hub = Arc::clone(&self.hub);
+        let act = move || hub.with(|core, now| serve(core, now, message));
+        let course = self.hub.faults().decide(&call);
+        self.go(course, &docket, act).await.map(Response::new)
     }
 
     /// Records a call that opens something, and checks its routing header.
@@ -100,33 +95,37 @@ impl Front {
             .arrive(Method::StreamingPull, envelope, encoded_len, body, place)
     }
 
-    /// Lets a call meet its fault; `act` is what it would have done.
-    pub(crate) async fn meet<R>(
+    /// Takes a unary call through its course; `act` is what it does.
+    pub(crate) async fn go<R>(
         &self,
-        fault: Fault,
+        course: Course,
         docket: &Docket,
         act: impl FnOnce() -> Result<R, Status> + Send + 'static,
     ) -> Result<R, Status>
     where
         R: Default + Send + 'static,
     {
-        match fault {
-            Fault::Pass => act(),
-            Fault::Delay(span) => self.later(span, act).await,
-            Fault::OkWithoutEffect => Ok(R::default()),
-            Fault::AfterEffect(after) => {
+        match course {
+            // How many requests of a unary call are read makes no difference.
+            Course::Serve | Course::StopReading(_) => act(),
+            Course::Delay(span) => self.later(span, act).await,
+            Course::OkWithoutEffect => Ok(R::default()),
+            Course::End(end) => finish(end, docket).await,
+            Course::AfterResponses(0, end) => finish(end, docket).await,
+            // The only response of a unary call is its last.
+            Course::AfterResponses(..) => act(),
+            Course::AfterEffect(after) => {
                 let answer = act();
-                match *after {
-                    Fault::Pass => answer,
-                    Fault::Delay(span) => {
+                match after {
+                    After::Answer => answer,
+                    After::Delay(span) => {
                         tokio::time::sleep(span).await;
                         answer
                     }
-                    Fault::OkWithoutEffect => Ok(R::default()),
-                    other => refuse(other, docket).await,
+                    After::OkWithoutEffect => Ok(R::default()),
+                    After::End(end) => finish(end, docket).await,
                 }
             }
-            other => refuse(other, docket).await,
         }
     }
 
@@ -147,54 +146,20 @@ impl Front {
     }
 }
 
-/// Carries out a fault that leaves a call without its own answer.
-async fn refuse<R>(fault: Fault, docket: &Docket) -> Result<R, Status> {
-    match verdict(&fault) {
-        Verdict::Status(status) => Err(status),
-        Verdict::Sentence(sentence) => {
-            docket.pass(sentence);
-            // Never seen by a client: the transport carries out the sentence instead.
-            Err(Status::unavailable("sentenced"))
-        }
-        Verdict::Silence => std::future::pending().await,
-        Verdict::End => Err(Status::internal(format!(
-            "{fault:?} is for pull streams only"
-        ))),
+/// Ends a unary call without its own answer.
+pub(crate) async fn finish<R>(end: End, docket: &Docket) -> Result<R, Status> {
+    match end {
+        End::Status(answer) => Err(status(&answer)),
+        End::Sentence(sentence) => Err(sentenced(sentence, docket)),
+        End::Never => std::future::pending().await,
+        End::Clean => Err(Status::internal("only a stream can end with OK")),
     }
 }
 
-/// How a call or a stream ends under a fault.
-#[derive(Debug)]
-pub(crate) enum Verdict {
-    Status(Status),
-    Sentence(Sentence),
-    /// Not at all.
-    Silence,
-    /// With OK, which only a stream can.
-    End,
-}
-
-pub(crate) fn verdict(fault: &Fault) -> Verdict {
-    match fault {
-        Fault::Answer(answer) => Verdict::Status(status(answer)),
-        Fault::Never => Verdict::Silence,
-        Fault::ResetStream(code) => Verdict::Sentence(Sentence::Reset(*code)),
-        Fault::GoAway(code) => Verdict::Sentence(Sentence::GoAway(*code)),
-        Fault::GoAwayUnseen(code) => Verdict::Sentence(Sentence::GoAwayUnseen(*code)),
-        Fault::DropConnection => Verdict::Sentence(Sentence::Sever),
-        Fault::Silence => Verdict::Sentence(Sentence::Silence),
-        Fault::EndStream => Verdict::End,
-        Fault::Pass
-        | Fault::Delay(_)
-        | Fault::AnswerWith(_)
-        | Fault::OkWithoutEffect
-        | Fault::AfterEffect(_)
-        | Fault::AfterResponses(..)
-        | Fault::StopReading(_)
-        | Fault::Redeliver(_) => {
-            Verdict::Status(Status::internal(format!("{fault:?} does not apply here")))
-        }
-    }
+/// Leaves a sentence to the transport. The status is never seen by a client.
+pub(crate) fn sentenced(sentence: Sentence, docket: &Docket) -> Status {
+    docket.pass(sentence);
+    Status::unavailable("sentenced")
 }
 
 /// A scripted answer on the wire.

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use crate::call::{Body, Call};
 use crate::clock::Clock;
 use crate::cloudtasks::state::TasksState;
-use crate::fault::{Fault, Faults};
+use crate::fault::{End, Faults};
 use crate::method::Method;
 use crate::observation::Observation;
 use crate::pubsub::state::{PubsubState, Settings, StreamId};
@@ -23,6 +23,7 @@ pub(crate) struct Options {
     pub(crate) require_routing_header: bool,
     pub(crate) cloud_tasks: bool,
     pub(crate) request_history: usize,
+    pub(crate) task_names_kept: Option<Duration>,
 }
 
 impl Default for Options {
@@ -31,6 +32,7 @@ impl Default for Options {
             require_routing_header: false,
             cloud_tasks: true,
             request_history: 100_000,
+            task_names_kept: None,
         }
     }
 }
@@ -56,7 +58,7 @@ pub(crate) struct Core {
     /// The tasks that wait for something to send on their pull stream.
     waiting: BTreeMap<StreamId, Waker>,
     /// Faults that end running pull streams.
-    scripts: BTreeMap<StreamId, Fault>,
+    scripts: BTreeMap<StreamId, End>,
     nudged: BTreeSet<StreamId>,
     requests: Arc<VecDeque<Arc<Call>>>,
     calls: Arc<BTreeMap<Method, u64>>,
@@ -76,12 +78,15 @@ pub(crate) struct Envelope {
 
 impl Hub {
     pub(crate) fn new(clock: Clock, settings: Settings, options: Options, faults: Faults) -> Self {
-        let history = settings.history;
+        let mut tasks = TasksState::new(settings.history);
+        if let Some(span) = options.task_names_kept {
+            tasks = tasks.names_kept(span);
+        }
         Self {
             clock,
             core: Mutex::new(Core {
                 pubsub: PubsubState::new(settings),
-                tasks: TasksState::new(history),
+                tasks,
                 waiting: BTreeMap::new(),
                 scripts: BTreeMap::new(),
                 nudged: BTreeSet::new(),
@@ -293,12 +298,12 @@ impl Core {
     }
 
     /// Ends a running pull stream by a fault.
-    pub(crate) fn script(&mut self, stream: StreamId, fault: Fault) {
-        self.scripts.insert(stream, fault);
+    pub(crate) fn script(&mut self, stream: StreamId, end: End) {
+        self.scripts.insert(stream, end);
         self.nudged.insert(stream);
     }
 
-    pub(crate) fn take_script(&mut self, stream: StreamId) -> Option<Fault> {
+    pub(crate) fn take_script(&mut self, stream: StreamId) -> Option<End> {
         self.scripts.remove(&stream)
     }
 
@@ -325,16 +330,16 @@ impl Core {
 
     fn observe(&self) -> Observation {
         let record = self.pubsub.record();
-        let mut seen = Observation::default();
-        seen.topics = Arc::clone(&record.topics);
-        seen.subscriptions = Arc::clone(&record.subscriptions);
-        seen.queues = Arc::clone(self.tasks.record());
-        seen.requests = Arc::clone(&self.requests);
-        seen.calls = Arc::clone(&self.calls);
-        seen.requests_forgotten = self.requests_forgotten;
-        seen.connections = self.connections;
-        seen.connections_opened = self.connections_opened;
-        seen
+        Observation {
+            topics: Arc::clone(&record.topics),
+            subscriptions: Arc::clone(&record.subscriptions),
+            queues: Arc::clone(self.tasks.record()),
+            requests: Arc::clone(&self.requests),
+            calls: Arc::clone(&self.calls),
+            requests_forgotten: self.requests_forgotten,
+            connections: self.connections,
+            connections_opened: self.connections_opened,
+        }
     }
 }
 

@@ -9,10 +9,11 @@ use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderMap, Request, Response};
 use http_body::Body as _;
 
+use crate::connection::Docket;
 use crate::connection::inbound::Inbound;
 use crate::connection::line::goaway_frame;
 use crate::connection::server::{Connection, Order};
-use crate::connection::{Docket, Sentence};
+use crate::fault::Sentence;
 
 /// Serves one call, or carries out the sentence its service passed.
 pub(super) async fn exchange(
@@ -106,7 +107,9 @@ async fn send(
         _ = poll_fn(|cx| respond.poll_reset(cx)) => return Err(Broken::Gone),
         first = next(&mut body) => first,
     };
-    if let Some(sentence) = docket.take() {
+    if first.is_last()
+        && let Some(sentence) = docket.take()
+    {
         carry_out(sentence, Side::Unanswered(respond), connection).await;
         return Ok(());
     }
@@ -117,6 +120,7 @@ async fn send(
     }
     let mut part = first;
     loop {
+        let written = connection.line.flushes();
         match part {
             Part::Data(bytes) => send_data(&mut stream, bytes).await?,
             Part::Trailers(trailers) => {
@@ -137,7 +141,12 @@ async fn send(
             _ = poll_fn(|cx| stream.poll_reset(cx)) => return Err(Broken::Gone),
             part = next(&mut body) => part,
         };
-        if let Some(sentence) = docket.take() {
+        // A sentence takes the place of the trailers: the encoder reads ahead of what was sent.
+        if part.is_last()
+            && let Some(sentence) = docket.take()
+        {
+            // What was sent before arrives before: a reset would drop it from the send queue.
+            connection.line.flushed_after(written).await;
             carry_out(sentence, Side::Answered(&mut stream), connection).await;
             return Ok(());
         }
@@ -178,6 +187,15 @@ enum Part {
     Data(Bytes),
     Trailers(HeaderMap),
     End,
+}
+
+impl Part {
+    const fn is_last(&self) -> bool {
+        match self {
+            Self::Data(_) => false,
+            Self::Trailers(_) | Self::End => true,
+        }
+    }
 }
 
 async fn next(body: &mut tonic::body::Body) -> Part {

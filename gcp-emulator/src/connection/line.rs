@@ -40,6 +40,8 @@ struct State {
     last_frame: Option<Vec<u8>>,
     reader: Option<Waker>,
     writer: Option<Waker>,
+    flushes: u64,
+    flushed: Vec<Waker>,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +70,35 @@ impl Line {
     /// Sends `frame` at the next frame boundary and ends the stream behind it.
     pub(crate) fn finish_with(&self, frame: Vec<u8>) {
         self.change(|state| state.last_frame = Some(frame));
+    }
+
+    /// How often everything written so far was handed to the transport.
+    pub(crate) fn flushes(&self) -> u64 {
+        self.lock().flushes
+    }
+
+    /// Waits for a flush after the `seen`-th.
+    pub(crate) async fn flushed_after(&self, seen: u64) {
+        std::future::poll_fn(|cx| {
+            let mut state = self.lock();
+            if state.flushes > seen {
+                return Poll::Ready(());
+            }
+            state.flushed.push(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    fn note_flush(&self) {
+        let waiting = {
+            let mut state = self.lock();
+            state.flushes += 1;
+            std::mem::take(&mut state.flushed)
+        };
+        for waker in waiting {
+            waker.wake();
+        }
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {
@@ -215,7 +246,11 @@ impl<T: AsyncRead + AsyncWrite + Cut + Unpin> AsyncWrite for Wire<T> {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         match this.condition(cx, Direction::Write) {
-            Condition::Open | Condition::Closed => Pin::new(&mut this.io).poll_flush(cx),
+            Condition::Open | Condition::Closed => {
+                ready!(Pin::new(&mut this.io).poll_flush(cx))?;
+                this.line.note_flush();
+                Poll::Ready(Ok(()))
+            }
             Condition::Silent => Poll::Pending,
             Condition::Severed => Poll::Ready(Err(io::ErrorKind::ConnectionReset.into())),
         }

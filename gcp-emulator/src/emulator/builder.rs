@@ -115,6 +115,13 @@ impl EmulatorBuilder {
         self
     }
 
+    /// How long the name of a task that is over stays taken. Default one hour, the shorter of the
+    /// figures Google publishes.
+    pub fn task_names_kept(mut self, span: Duration) -> Self {
+        self.options.task_names_kept = Some(span);
+        self
+    }
+
     /// How many requests are kept for assertions. Default 100,000.
     pub fn request_history(mut self, requests: usize) -> Self {
         self.options.request_history = requests;

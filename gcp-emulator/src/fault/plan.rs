@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::call::Call;
 use crate::fault::rule::Condition;
-use crate::fault::{Fault, Rule, Trigger};
+use crate::fault::{Course, Fault, Rule, Trigger};
 use crate::pubsub::proto::ReceivedMessage;
 
 /// An ordered list of rules; the first one that matches a call decides about it.
@@ -54,13 +54,6 @@ struct Active {
     rule: Rule,
     seen: u64,
     fired: u64,
-}
-
-/// What the rules say about a call.
-#[derive(Debug)]
-pub(crate) enum Decision {
-    Serve,
-    Meet(Fault),
 }
 
 impl Faults {
@@ -119,7 +112,8 @@ impl Faults {
             .unwrap_or(0)
     }
 
-    pub(crate) fn decide(&self, call: &Call) -> Decision {
+    /// What the first matching rule makes of a call.
+    pub(crate) fn decide(&self, call: &Call) -> Course {
         let opening = call.stream.is_none();
         let matches = |rule: &Rule| {
             let triggered = match rule.trigger {
@@ -135,18 +129,8 @@ impl Faults {
                     Condition::Delivery(_) => false,
                 }
         };
-        self.lock()
-            .first(matches)
-            .map_or(Decision::Serve, |fault| match fault {
-                Fault::AnswerWith(make) => Decision::Meet(Fault::Answer(make(call))),
-                Fault::AfterEffect(inner) => match *inner {
-                    Fault::AnswerWith(make) => {
-                        Decision::Meet(Fault::Answer(make(call)).after_effect())
-                    }
-                    fault => Decision::Meet(fault.after_effect()),
-                },
-                fault => Decision::Meet(fault),
-            })
+        let fault = self.lock().first(matches);
+        fault.map_or(Course::Serve, |fault| Course::of(fault, call))
     }
 
     /// When the delivered message shall become available again in spite of its lease.

@@ -43,11 +43,14 @@ pub struct Rule {
     pub(super) fault: Fault,
 }
 
+type CallCondition = dyn Fn(&Call) -> bool + Send + Sync;
+type DeliveryCondition = dyn Fn(&str, &ReceivedMessage) -> bool + Send + Sync;
+
 #[derive(Clone)]
 pub(super) enum Condition {
     Always,
-    Call(Arc<dyn Fn(&Call) -> bool + Send + Sync>),
-    Delivery(Arc<dyn Fn(&str, &ReceivedMessage) -> bool + Send + Sync>),
+    Call(Arc<CallCondition>),
+    Delivery(Arc<DeliveryCondition>),
 }
 
 impl Rule {

@@ -101,6 +101,7 @@ pub struct PubsubState {
     next_seq: u64,
     next_lease: u64,
     next_stream: u64,
+    next_pull: u64,
     next_number: u32,
     record: Record,
 }
@@ -123,6 +124,7 @@ impl PubsubState {
             next_seq: 0,
             next_lease: 0,
             next_stream: 0,
+            next_pull: 0,
             next_number: 0,
             record: Record::default(),
         }
@@ -267,6 +269,14 @@ impl PubsubState {
         for (name, subscription) in &self.subscriptions {
             subscription.check_invariants();
             assert_eq!(self.numbers.get(&subscription.number), Some(name));
+            // The other way round a stream outlives its subscription until its client was told.
+            for stream in subscription.streams.keys() {
+                assert_eq!(
+                    self.streams.get(&StreamId(*stream)),
+                    Some(name),
+                    "stream {stream}"
+                );
+            }
             let due = subscription.next_due(&self.settings);
             assert_eq!(
                 self.timer_of.get(&subscription.number).copied(),
@@ -279,14 +289,6 @@ impl PubsubState {
                 attached,
                 topic.is_some() && !subscription.config.detached,
                 "{name}"
-            );
-        }
-        for (stream, name) in &self.streams {
-            let subscription = self.subscriptions.get(name);
-            // A stream outlives its subscription until its client was told.
-            assert!(
-                subscription.is_none_or(|s| s.streams.contains_key(&stream.number())),
-                "stream {stream:?} of {name}"
             );
         }
         let timers: BTreeSet<_> = self

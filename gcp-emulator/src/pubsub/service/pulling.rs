@@ -12,8 +12,8 @@ use tonic::{Request, Status, Streaming};
 use super::refused;
 use crate::call::Body;
 use crate::connection::Docket;
-use crate::fault::{Decision, Fault};
-use crate::front::{self, Front, Verdict, verdict};
+use crate::fault::{After, Course, End};
+use crate::front::{self, Front};
 use crate::hub::{Core, Hub};
 use crate::method::Method;
 use crate::pubsub::proto::{ReceivedMessage, StreamingPullRequest, StreamingPullResponse};
@@ -29,7 +29,7 @@ pub(crate) struct Pulling {
     docket: Docket,
     reader: AbortHandle,
     /// How many responses may still leave, and what happens then.
-    script: Option<(u64, Fault)>,
+    script: Option<(u64, End)>,
     over: bool,
 }
 
@@ -52,24 +52,19 @@ pub(super) async fn open(
     let mut script = None;
     let mut reads = u64::MAX;
     match front.hub().faults().decide(&call) {
-        Decision::Serve | Decision::Meet(Fault::Pass) => {}
-        Decision::Meet(Fault::Delay(span)) => tokio::time::sleep(span).await,
-        Decision::Meet(Fault::AfterResponses(responses, fault)) => {
-            script = Some((responses, *fault));
+        Course::Serve | Course::AfterEffect(After::Answer) => {}
+        // Served late, or with its first responses held back: for a stream that is the same.
+        Course::Delay(span) | Course::AfterEffect(After::Delay(span)) => {
+            tokio::time::sleep(span).await;
         }
-        Decision::Meet(Fault::AfterEffect(fault)) => script = Some((0, *fault)),
-        Decision::Meet(Fault::EndStream) => script = Some((0, Fault::EndStream)),
-        Decision::Meet(Fault::StopReading(requests)) => reads = requests.max(1),
-        Decision::Meet(other) => {
-            return match verdict(&other) {
-                Verdict::Status(status) => Err(status),
-                Verdict::Sentence(sentence) => {
-                    docket.pass(sentence);
-                    Err(Status::unavailable("sentenced"))
-                }
-                Verdict::Silence | Verdict::End => std::future::pending().await,
-            };
+        Course::OkWithoutEffect | Course::AfterEffect(After::OkWithoutEffect) => {
+            script = Some((0, End::Clean));
         }
+        Course::AfterResponses(responses, end) => script = Some((responses, end)),
+        Course::AfterEffect(After::End(end)) => script = Some((0, end)),
+        Course::StopReading(requests) => reads = requests.max(1),
+        Course::End(End::Clean) => script = Some((0, End::Clean)),
+        Course::End(end) => return front::finish(end, &docket).await,
     }
     let hub = Arc::clone(front.hub());
     let id = hub
@@ -131,17 +126,27 @@ impl Reader {
         let call = self
             .front
             .arrive_on_stream(self.connection, self.id, nth, size, body);
-        match hub.faults().decide(&call) {
-            Decision::Serve | Decision::Meet(Fault::Pass) => hub.with(|core, now| {
+        let serve = || {
+            hub.with(|core, now| {
                 // What is wrong with it is told to the client by the stream's end.
                 drop(core.pubsub.handle_stream_request(now, self.id, &request));
-            }),
-            Decision::Meet(Fault::OkWithoutEffect) => {}
-            Decision::Meet(Fault::AfterEffect(fault)) => hub.with(|core, now| {
-                drop(core.pubsub.handle_stream_request(now, self.id, &request));
-                core.script(self.id, *fault);
-            }),
-            Decision::Meet(fault) => hub.with(|core, _| core.script(self.id, fault)),
+            });
+        };
+        match hub.faults().decide(&call) {
+            // A pause would hold up the requests behind it: later requests are never late.
+            Course::Serve
+            | Course::Delay(_)
+            | Course::StopReading(_)
+            | Course::AfterResponses(..)
+            | Course::AfterEffect(After::Answer | After::Delay(_) | After::OkWithoutEffect) => {
+                serve();
+            }
+            Course::OkWithoutEffect => {}
+            Course::AfterEffect(After::End(end)) => {
+                serve();
+                hub.with(|core, _| core.script(self.id, end));
+            }
+            Course::End(end) => hub.with(|core, _| core.script(self.id, end)),
         }
     }
 }
@@ -158,9 +163,9 @@ impl Stream for Pulling {
         let exhausted = this
             .script
             .take_if(|(left, _)| *left == 0)
-            .map(|(_, fault)| fault);
-        if let Some(fault) = scripted.or(exhausted) {
-            return this.meet(&fault);
+            .map(|(_, end)| end);
+        if let Some(end) = scripted.or(exhausted) {
+            return this.finish(end);
         }
         let polled = this.hub.with(|core, now| {
             let polled = core.pubsub.poll_stream(now, this.id);
@@ -191,24 +196,18 @@ impl Stream for Pulling {
 }
 
 impl Pulling {
-    fn meet(&mut self, fault: &Fault) -> Poll<Option<Result<StreamingPullResponse, Status>>> {
-        match verdict(fault) {
-            Verdict::Status(status) => {
-                self.over = true;
-                Poll::Ready(Some(Err(status)))
+    fn finish(&mut self, end: End) -> Poll<Option<Result<StreamingPullResponse, Status>>> {
+        self.over = true;
+        match end {
+            End::Status(answer) => Poll::Ready(Some(Err(front::status(&answer)))),
+            End::Sentence(sentence) => {
+                Poll::Ready(Some(Err(front::sentenced(sentence, &self.docket))))
             }
-            Verdict::Sentence(sentence) => {
-                self.over = true;
-                self.docket.pass(sentence);
-                Poll::Ready(Some(Err(Status::unavailable("sentenced"))))
-            }
-            Verdict::End => {
-                self.over = true;
-                Poll::Ready(None)
-            }
-            // Nothing wakes it again: only the client can end the stream.
-            Verdict::Silence => {
-                self.script = Some((0, Fault::Never));
+            End::Clean => Poll::Ready(None),
+            End::Never => {
+                // Nothing wakes it again: only the client can end the stream.
+                self.over = false;
+                self.script = Some((0, End::Never));
                 Poll::Pending
             }
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::ack_id::AckId;
 use super::message::field;
+use super::ordering::Holder;
 use super::subscription::{Outcome, Subscription, Surroundings};
 use super::{AckFailure, PubsubState, Refusal};
 use crate::pubsub::proto::ReceivedMessage;
@@ -39,6 +40,8 @@ impl PubsubState {
         let now = self.clock(now);
         let asked = usize::try_from(max_messages).unwrap_or(0);
         let most = asked.min(self.settings.response_messages);
+        self.next_pull += 1;
+        let holder = Holder::Pull(self.next_pull);
         self.on(now, subscription, |subscription, around| {
             if asked == 0 {
                 return Err(Refusal::MaxMessages);
@@ -46,7 +49,7 @@ impl PubsubState {
             if subscription.config.detached {
                 return Err(Refusal::Detached);
             }
-            Ok(subscription.deliver(around, None, most))
+            Ok(subscription.deliver(around, holder, most))
         })?
     }
 
@@ -191,11 +194,11 @@ impl Subscription {
 }
 
 impl Fates {
-    fn note(&mut self, ack_id: &String, outcome: Outcome) {
+    fn note(&mut self, ack_id: &str, outcome: Outcome) {
         match outcome {
-            Outcome::Done | Outcome::Ignored => self.done.push(ack_id.clone()),
+            Outcome::Done | Outcome::Ignored => self.done.push(ack_id.to_owned()),
             Outcome::Failed(why) => {
-                self.failed.insert(ack_id.clone(), why);
+                self.failed.insert(ack_id.to_owned(), why);
             }
         }
     }

@@ -346,6 +346,12 @@ impl Backlog {
         };
         let again = self.keys.failed(&key, seq, waits);
         let mut freed = Vec::new();
+        // A successor that had failed by itself comes again behind this one: a late
+        // acknowledgement must not take it out of the run. Only the first of what is pending can
+        // have a late lease, since each failure becomes the first.
+        if let Some(successor) = again.was_first {
+            self.forget_late(successor);
+        }
         for successor in again.out {
             freed.extend(self.forget_leases(successor));
             self.set_stage(successor, Stage::Ready);
@@ -401,7 +407,7 @@ impl Backlog {
     pub(super) fn leases_of(&self, stream: u64) -> Vec<u64> {
         self.leases
             .iter()
-            .filter(|(_, lease)| lease.live && lease.holder == Some(stream))
+            .filter(|(_, lease)| lease.live && lease.holder == Holder::Stream(stream))
             .map(|(number, _)| *number)
             .collect()
     }

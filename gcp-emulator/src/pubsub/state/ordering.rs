@@ -3,8 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Who holds the outstanding messages of a key: a pull stream by its number, or a unary pull.
-pub(super) type Holder = Option<u64>;
+/// Who holds the outstanding messages of a key: a pull stream, or one unary pull.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Holder {
+    /// By the stream's number.
+    Stream(u64),
+    /// By a number of its own: what it holds goes to nobody else until it is settled.
+    Pull(u64),
+}
 
 /// The messages of one ordering key that are not settled for good, by their sequence numbers.
 ///
@@ -20,15 +26,15 @@ struct Key {
     /// Acknowledged while an earlier one was not: they come again if that one does.
     held: BTreeSet<u64>,
     /// Who has what is out. Only meaningful while something is.
-    holder: Holder,
+    holder: Option<Holder>,
     indexed: Option<Place>,
 }
 
-/// Where a key waits for a taker: for anyone, or for the stream that holds it.
+/// Where a key waits for a taker, with its first message: for anyone, or for its holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     Free(u64),
-    Stream(u64, u64),
+    Held(Holder, u64),
 }
 
 /// The ordering keys of a subscription.
@@ -62,16 +68,15 @@ impl Keys {
             .places
             .range(Place::Free(0)..=Place::Free(u64::MAX))
             .next();
-        let own = to.and_then(|stream| {
-            self.places
-                .range(Place::Stream(stream, 0)..=Place::Stream(stream, u64::MAX))
-                .next()
-        });
+        let own = self
+            .places
+            .range(Place::Held(to, 0)..=Place::Held(to, u64::MAX))
+            .next();
         [free, own]
             .into_iter()
             .flatten()
             .map(|(place, _)| match place {
-                Place::Free(seq) | Place::Stream(_, seq) => *seq,
+                Place::Free(seq) | Place::Held(_, seq) => *seq,
             })
             .min()
     }
@@ -86,7 +91,7 @@ impl Keys {
             key.pending.remove(&seq);
             key.waiting.remove(&seq);
             key.out.insert(seq);
-            key.holder = to;
+            key.holder = Some(to);
         });
     }
 
@@ -136,6 +141,7 @@ impl Keys {
             key.out.remove(&seq);
             let out = key.out.split_off(&seq);
             let held = key.held.split_off(&seq);
+            let was_first = key.pending.first().copied();
             key.pending.insert(seq);
             key.pending.extend(out.iter().chain(&held));
             if waits {
@@ -144,6 +150,7 @@ impl Keys {
             Again {
                 out: out.into_iter().collect(),
                 acked: held.into_iter().collect(),
+                was_first,
             }
         })
     }
@@ -211,6 +218,8 @@ impl Keys {
 pub(super) struct Again {
     pub(super) out: Vec<u64>,
     pub(super) acked: Vec<u64>,
+    /// The message that was to come first until now.
+    pub(super) was_first: Option<u64>,
 }
 
 impl Key {
@@ -230,8 +239,7 @@ impl Key {
         if self.out.is_empty() {
             return Some(Place::Free(head));
         }
-        // What a unary pull holds goes to nobody else until it is settled.
-        self.holder.map(|stream| Place::Stream(stream, head))
+        self.holder.map(|holder| Place::Held(holder, head))
     }
 
     fn available(&self) -> usize {
@@ -251,6 +259,9 @@ impl Key {
 mod tests {
     use super::*;
 
+    const ONE: Holder = Holder::Stream(1);
+    const TWO: Holder = Holder::Stream(2);
+
     fn keys(seqs: std::ops::Range<u64>) -> (Keys, Arc<str>) {
         let name: Arc<str> = "k".into();
         let mut keys = Keys::default();
@@ -263,13 +274,13 @@ mod tests {
     #[test]
     fn a_key_stays_with_its_stream_while_something_is_out() {
         let (mut keys, name) = keys(0..3);
-        assert_eq!(keys.next_for(Some(1)), Some(0));
-        keys.delivered(&name, 0, Some(1));
-        assert_eq!(keys.next_for(Some(1)), Some(1));
-        assert_eq!(keys.next_for(Some(2)), None);
-        assert_eq!(keys.next_for(None), None);
+        assert_eq!(keys.next_for(ONE), Some(0));
+        keys.delivered(&name, 0, ONE);
+        assert_eq!(keys.next_for(ONE), Some(1));
+        assert_eq!(keys.next_for(TWO), None);
+        assert_eq!(keys.next_for(Holder::Pull(1)), None);
         assert_eq!(keys.acked(&name, 0), Acked::Done(vec![]));
-        assert_eq!(keys.next_for(Some(2)), Some(1));
+        assert_eq!(keys.next_for(TWO), Some(1));
         keys.check_invariants();
     }
 
@@ -277,7 +288,7 @@ mod tests {
     fn a_failed_message_brings_its_successors_back_acknowledged_ones_included() {
         let (mut keys, name) = keys(0..5);
         for seq in 0..4 {
-            keys.delivered(&name, seq, Some(1));
+            keys.delivered(&name, seq, ONE);
         }
         assert_eq!(keys.acked(&name, 2), Acked::Held);
         assert_eq!(keys.acked(&name, 0), Acked::Done(vec![]));
@@ -286,13 +297,14 @@ mod tests {
             again,
             Again {
                 out: vec![3],
-                acked: vec![2]
+                acked: vec![2],
+                was_first: Some(4),
             }
         );
         keys.check_invariants();
         let mut order = vec![];
-        while let Some(seq) = keys.next_for(Some(2)) {
-            keys.delivered(&name, seq, Some(2));
+        while let Some(seq) = keys.next_for(TWO) {
+            keys.delivered(&name, seq, TWO);
             order.push(seq);
         }
         assert_eq!(order, [1, 2, 3, 4]);
@@ -302,7 +314,7 @@ mod tests {
     fn acknowledged_successors_are_done_with_their_predecessor() {
         let (mut keys, name) = keys(0..4);
         for seq in 0..4 {
-            keys.delivered(&name, seq, Some(1));
+            keys.delivered(&name, seq, ONE);
         }
         assert_eq!(keys.acked(&name, 1), Acked::Held);
         assert_eq!(keys.acked(&name, 3), Acked::Held);
@@ -315,10 +327,10 @@ mod tests {
     #[test]
     fn a_waiting_head_keeps_its_key_back() {
         let (mut keys, name) = keys(0..2);
-        keys.delivered(&name, 0, Some(1));
-        assert_eq!(keys.failed(&name, 0, true), Again::default());
-        assert_eq!(keys.next_for(Some(1)), None);
+        keys.delivered(&name, 0, ONE);
+        assert_eq!(keys.failed(&name, 0, true).was_first, Some(1));
+        assert_eq!(keys.next_for(ONE), None);
         keys.rested(&name, 0);
-        assert_eq!(keys.next_for(Some(1)), Some(0));
+        assert_eq!(keys.next_for(ONE), Some(0));
     }
 }

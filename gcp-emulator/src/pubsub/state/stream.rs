@@ -48,8 +48,8 @@ pub(super) struct Stream {
     pub(super) idle: bool,
     /// The last poll was served messages.
     pub(super) served: bool,
-    /// Since then one poll was let pass for the benefit of others.
-    pub(super) yielded: bool,
+    /// How many polls since then were let pass for the benefit of others.
+    pub(super) yielded: u8,
 }
 
 /// How a stream ends.
@@ -83,7 +83,7 @@ impl Stream {
             end: None,
             idle: false,
             served: false,
-            yielded: false,
+            yielded: 0,
         })
     }
 

@@ -2,12 +2,17 @@
 
 use super::acknowledge::{Fates, check_ids, lease};
 use super::name;
+use super::ordering::Holder;
 use super::stream::{End, Stream, StreamId};
 use super::subscription::{Subscription, Surroundings};
 use super::{AckFailure, PubsubState, Refusal};
 use crate::pubsub::proto::streaming_pull_response::SubscriptionProperties;
 use crate::pubsub::proto::{StreamingPullRequest, StreamingPullResponse};
 use crate::time::Time;
+
+/// How many polls in a row a stream lets pass for the others. More than one, since a driver may poll
+/// twice before its task goes to the back of the queue; few, since the others' clients may be stuck.
+const PATIENCE: u8 = 3;
 
 /// What a pull stream has to send.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,7 +100,7 @@ impl PubsubState {
                 }
             }
         })
-        .unwrap_or_else(|_gone| Ok(()))
+        .unwrap_or(Ok(()))
     }
 
     /// The client half-closed a stream: it ends with OK at once, and what is outstanding waits for
@@ -158,7 +163,7 @@ impl Subscription {
             .filter(|(number, stream)| **number != id.0 && stream.idle && stream.has_room())
             .count();
         let available = self.backlog.available();
-        let deliverable = self.backlog.next_for(Some(id.0)).is_some();
+        let deliverable = self.backlog.next_for(Holder::Stream(id.0)).is_some();
         let stream = self.streams.get_mut(&id.0)?;
         if stream.has_confirmations() || stream.pings > 0 {
             stream.idle = false;
@@ -182,23 +187,23 @@ impl Subscription {
         if !deliverable || !stream.has_room() {
             stream.idle = true;
             stream.served = false;
-            stream.yielded = false;
+            stream.yielded = 0;
             return Some(StreamPoll::Idle);
         }
-        // Streams of one subscription share: who was just served lets the others, which wait for
-        // their turn to be polled, go first, once.
-        if waiting > 0 && stream.served && !stream.yielded {
-            stream.yielded = true;
+        // Streams of one subscription share: who was just served lets the others, which wait to be
+        // polled, go first, for a while.
+        if waiting > 0 && stream.served && stream.yielded < PATIENCE {
+            stream.yielded += 1;
             around.woken.insert(id);
             return Some(StreamPoll::Idle);
         }
         stream.idle = false;
         stream.served = true;
-        stream.yielded = false;
+        stream.yielded = 0;
         stream.responses += 1;
         let share = available.div_ceil(waiting + 1).max(1);
         let most = share.min(around.settings.response_messages);
-        let received_messages = self.deliver(around, Some(id.0), most);
+        let received_messages = self.deliver(around, Holder::Stream(id.0), most);
         Some(StreamPoll::Response(Box::new(StreamingPullResponse {
             received_messages,
             ..self.empty_response()

@@ -8,6 +8,7 @@ use super::ack_id::AckId;
 use super::backlog::{Backlog, Due, Freed, Standing};
 use super::filter::Filter;
 use super::message::Stored;
+use super::ordering::Holder;
 use super::record::{Delivery, Ending};
 use super::retry::Pauses;
 use super::stream::{End, Stream, StreamId};
@@ -160,9 +161,13 @@ impl Subscription {
     pub(super) fn deliver(
         &mut self,
         around: &mut Surroundings<'_>,
-        stream: Option<u64>,
+        to: Holder,
         most: usize,
     ) -> Vec<ReceivedMessage> {
+        let stream = match to {
+            Holder::Stream(number) => Some(number),
+            Holder::Pull(_) => None,
+        };
         let deadline = stream
             .and_then(|number| self.streams.get(&number))
             .map_or_else(|| self.deadline(), |stream| stream.deadline);
@@ -171,7 +176,7 @@ impl Subscription {
         let mut bytes = 0;
         while messages.len() < most
             && stream.is_none_or(|number| self.streams.get(&number).is_some_and(Stream::has_room))
-            && let Some(seq) = self.backlog.next_for(stream)
+            && let Some(seq) = self.backlog.next_for(to)
         {
             let Some(size) = self.backlog.entry(seq).map(|entry| entry.stored.size) else {
                 break;
@@ -182,7 +187,7 @@ impl Subscription {
             let number = *around.next_lease;
             let until = around.now + deadline;
             let late = around.settings.late_acks;
-            let Some(entry) = self.backlog.lease(seq, number, stream, until, late) else {
+            let Some(entry) = self.backlog.lease(seq, number, to, until, late) else {
                 break;
             };
             *around.next_lease += 1;
@@ -361,7 +366,7 @@ impl Subscription {
 
     pub(super) fn free(&mut self, freed: Option<Freed>) {
         if let Some(Freed {
-            holder: Some(number),
+            holder: Holder::Stream(number),
             bytes,
         }) = freed
             && let Some(stream) = self.streams.get_mut(&number)
@@ -383,7 +388,7 @@ impl Subscription {
         stream.end.is_some()
             || stream.pings > 0
             || stream.has_confirmations()
-            || (stream.has_room() && self.backlog.next_for(Some(number)).is_some())
+            || (stream.has_room() && self.backlog.next_for(Holder::Stream(number)).is_some())
     }
 
     /// Panics when the parts contradict each other.
