@@ -46,7 +46,7 @@ pub enum SinkError {
     #[error(
         "the service does not create tasks in queue {queue}; {pending} accepted records are not known to be tasks and stay owed, remove the cause and rebuild from the last saved state"
     )]
-    Denied {
+    Refused {
         /// The full name of the queue.
         queue: QueueName,
         /// Records that were accepted and have no verdict.

@@ -158,3 +158,36 @@ impl Shared {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use connector_core::{Budget, Limits};
+
+    use super::*;
+    use crate::options::Options;
+
+    #[test]
+    fn a_panic_under_the_lock_is_an_error_for_everyone_after_it() {
+        let member = Budget::new(Limits::new(1, 1)).join("sink");
+        let machine = Machine::new(Options::default().machine(), None);
+        let shared = Arc::new(Shared::new(machine, member, "0".into()));
+        let breaking = Arc::clone(&shared);
+        let broken = std::thread::spawn(move || {
+            let _inner = breaking.lock();
+            panic!("a broken invariant");
+        });
+        assert!(broken.join().is_err());
+        let first = shared.lock().machine.check_open();
+        assert!(
+            matches!(first, Err(SinkError::Panicked { .. })),
+            "{first:?}"
+        );
+        let later = shared.lock().machine.check_open();
+        assert!(matches!(later, Err(SinkError::Closed { .. })), "{later:?}");
+        let commit = shared.lock().machine.commit(Epoch::new(1));
+        assert!(
+            matches!(commit, Err(CheckpointError::Closed { .. })),
+            "{commit:?}"
+        );
+    }
+}

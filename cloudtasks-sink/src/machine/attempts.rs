@@ -36,7 +36,6 @@ impl Machine {
         let Some(record) = self.inflight.answered(id) else {
             return;
         };
-        let queue = record.create().queue.clone();
         let is_named = record.create().named != Named::ByService;
         match answer {
             Answer::Created(name) => {
@@ -50,8 +49,9 @@ impl Machine {
                 Meaning::Refused => self.refuse(id, error),
                 // A name that the service gave itself cannot be taken: something is badly wrong.
                 Meaning::Exists | Meaning::Hopeless => {
+                    let queue = record.create().queue.clone();
                     let pending = self.inflight.len();
-                    self.fail(SinkError::Denied {
+                    self.fail(SinkError::Refused {
                         queue,
                         pending,
                         source: error,

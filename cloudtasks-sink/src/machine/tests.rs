@@ -219,7 +219,7 @@ fn a_permission_that_is_denied_ends_the_sink_at_once() {
         script.answer(record, failed(code));
         let error = script.error();
         assert!(
-            matches!(error, SinkError::Denied { pending: 1, .. }),
+            matches!(error, SinkError::Refused { pending: 1, .. }),
             "{error:?}"
         );
         assert!(
@@ -283,7 +283,7 @@ fn a_name_given_by_the_service_cannot_exist() {
     let record = script.accept("a", Named::ByService);
     assert_eq!(script.sent(), [record]);
     script.answer(record, failed(Code::AlreadyExists));
-    assert!(matches!(script.error(), SinkError::Denied { .. }));
+    assert!(matches!(script.error(), SinkError::Refused { .. }));
 }
 
 #[test]
@@ -638,6 +638,23 @@ fn an_end_waits_for_snapshots_that_still_wait_for_an_earlier_flush() {
     assert!(!script.ended(), "the snapshot has no answer yet");
     script.flushed(early, true);
     assert_eq!(script.snapshots(), [(1, true)]);
+    assert!(script.ended());
+}
+
+#[test]
+fn a_handler_that_cannot_flush_at_the_end_makes_the_end_an_error() {
+    let mut script = Script::new();
+    script.reject("a");
+    let (job, _) = script.handled().remove(0);
+    script.verdict(job, Ok(Verdict::Drop));
+    script.machine.close(script.now);
+    let flush = script.flushes().remove(0);
+    script.flushed(flush, false);
+    let closed = script.machine.poll_closed();
+    assert!(
+        matches!(closed, Some(Err(SinkError::HandlerFlush { .. }))),
+        "{closed:?}"
+    );
     assert!(script.ended());
 }
 

@@ -212,6 +212,27 @@ async fn a_budget_is_shared_and_given_back_in_full() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_sink_that_waits_long_for_room_says_so() {
+    let world = World::new();
+    let lines = Lines::default();
+    let _scope = tracing::subscriber::set_default(lines.clone());
+    let slow = Fault::Delay(15 * SECOND);
+    world
+        .emulator
+        .faults()
+        .add(Rule::on(Method::CreateTask).once().then(slow));
+    let mut sink = world.sink().in_flight(1).build().unwrap();
+    sink.feed(order("1")).await.unwrap();
+    let waiting = tokio::time::timeout(9 * SECOND, sink.feed(order("2"))).await;
+    assert!(waiting.is_err());
+    assert_eq!(lines.count(), 0);
+    sink.feed(order("2")).await.unwrap();
+    assert_eq!(lines.count(), 1);
+    sink.close().await.unwrap();
+    assert_eq!(world.bodies(Q1), ["1", "2"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_sink_that_fails_gives_its_room_back() {
     let world = World::new();
     world

@@ -221,7 +221,7 @@ async fn a_denied_permission_ends_the_sink_at_the_first_answer() {
         .add(every(Fault::answer(Code::PermissionDenied, "not you")));
     let mut sink = world.sink().build().unwrap();
     let error = send(&mut sink, [order("1")]).await.unwrap_err();
-    assert!(matches!(error, SinkError::Denied { .. }), "{error:?}");
+    assert!(matches!(error, SinkError::Refused { .. }), "{error:?}");
     assert!(chain(&error).contains("not you"));
     assert_eq!(world.creates(), 1);
 }
