@@ -1,5 +1,10 @@
 //! The main job with small numbers: with and without a crash, and with what can be wrong around it.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test and what it is made of fail by panicking"
+)]
+
 use std::process::{Command, Output, Stdio};
 
 use clap::Parser;

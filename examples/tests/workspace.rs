@@ -26,7 +26,7 @@ const DATA: [(&str, &str); 1] = [("webpki-root-certs", "CDLA-Permissive-2.0")];
 fn metadata() -> Metadata {
     MetadataCommand::new()
         .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"))
-        .other_options(vec!["--offline".to_owned(), "--all-features".to_owned()])
+        .other_options(vec!["--locked".to_owned(), "--all-features".to_owned()])
         .exec()
         .expect("cargo metadata answers")
 }

@@ -1,9 +1,10 @@
 //! Live progress: bars on a terminal, plain lines elsewhere.
 
+use std::fmt::Write;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
 
 /// What is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +17,17 @@ pub(crate) struct Shown {
 
 /// Between two plain lines; a log wants fewer than an eye.
 const LINE_EVERY: Duration = Duration::from_secs(2);
+
+/// How a bar looks. The template is a constant, so it is a plain bar in every run or in none.
+fn style() -> ProgressStyle {
+    let template = "{prefix:>20} {wide_bar} {human_pos}/{human_len} {rate:>8}";
+    ProgressStyle::with_template(template)
+        .unwrap_or_else(|_refused| ProgressStyle::default_bar())
+        .with_key("rate", |state: &ProgressState, out: &mut dyn Write| {
+            // A line that cannot be written is a line that cannot be seen.
+            write!(out, "{:.0}/s", state.per_sec()).unwrap_or_default();
+        })
+}
 
 /// Where progress goes: always standard error, since standard output ends with the figures.
 #[derive(Debug)]
@@ -47,12 +59,7 @@ impl Progress {
         let screen = MultiProgress::new();
         let bar = |length, what: &'static str| {
             let bar = screen.add(ProgressBar::new(length));
-            // The template is a constant, so a refused one is a plain bar in every run or in none.
-            if let Ok(style) = ProgressStyle::with_template(
-                "{prefix:>20} {wide_bar} {human_pos}/{human_len} {per_sec:>10}",
-            ) {
-                bar.set_style(style);
-            }
+            bar.set_style(style());
             bar.with_prefix(what)
         };
         let published = bar(orders, "published to regions");
@@ -109,6 +116,8 @@ impl Progress {
             } => {
                 published.abandon();
                 called.abandon();
+                // The cursor stands behind the last bar.
+                eprintln!();
             }
             Self::Lines { .. } => {}
         }

@@ -232,9 +232,9 @@ impl Run {
             duplicate_publishes: regions.duplicates,
             checkpoints: self.state.checkpoints().await?,
             restarts: self.supervisor.restarts(),
-            seconds,
-            orders_per_second: orders as f64 / seconds,
-            peak_rss_mb: self.supervisor.peak_mib(),
+            seconds: rounded(seconds, 1000.0),
+            orders_per_second: rounded(orders as f64 / seconds, 10.0),
+            peak_rss_mb: self.supervisor.peak_mib().map(|peak| rounded(peak, 10.0)),
         })
     }
 
@@ -246,6 +246,11 @@ impl Run {
         };
         self.placed.iter().filter(|order| !arrived(order)).count() as u64
     }
+}
+
+/// `figure` to the nearest of `parts` parts of one: more digits than were measured mislead.
+fn rounded(figure: f64, parts: f64) -> f64 {
+    (figure * parts).round() / parts
 }
 
 #[expect(

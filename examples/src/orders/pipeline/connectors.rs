@@ -11,6 +11,10 @@ use pubsub_source::PubsubSource;
 use super::super::order::{EnrichedOrder, PathSegment};
 use super::{PipelineError, PipelineSpec};
 
+/// What the states are saved under. Not the subscription's name, which is the default of a source:
+/// each run has resources of its own, and a state directory may serve one run after the other.
+const INSTANCE: &str = "orders";
+
 /// How long what a killed pipeline held stays out of its successor's reach. Shorter than the
 /// default of 60 s: somebody is watching.
 const LEASE: Duration = Duration::from_secs(20);
@@ -22,6 +26,7 @@ pub(super) fn source(
     PubsubSource::builder(spec.subscription.clone())
         .endpoint(spec.pubsub.endpoint()?)
         .credentials(spec.pubsub.credentials())
+        .instance(INSTANCE)
         .max_extension(LEASE)
         .restore(restored)
         .build()
@@ -38,6 +43,7 @@ pub(super) fn publish(
         .resolve(move |order: &Arc<EnrichedOrder>| regions.get(&order.order.region).cloned())
         .endpoint(spec.pubsub.endpoint()?)
         .credentials(spec.pubsub.credentials())
+        .instance(INSTANCE)
         .restore(restored)
         .build()
         .map_err(PipelineError::PublishSetup)
@@ -60,6 +66,7 @@ pub(super) fn tasks(
         .allow_hosts(spec.partner_hosts.iter().cloned())
         .endpoint(spec.tasks.endpoint()?)
         .credentials(spec.tasks.credentials())
+        .instance(INSTANCE)
         .restore(restored)
         .build()
         .map_err(PipelineError::TaskSetup)

@@ -77,8 +77,6 @@ impl Job {
                         Next::Record(message) => { self.hand_on(&message)?; false }
                         Next::CheckpointWanted => true,
                         Next::End => return Ok(()),
-                        // A wish this loop does not know: a checkpoint is never wrong.
-                        _ => true,
                     }
                 }
             };
@@ -131,12 +129,17 @@ impl Job {
             self.source.commit(epoch),
         ];
         self.commits.push(settle(epoch, receipts));
+        tracing::debug!(%epoch, read = self.read, "A checkpoint is durable.");
         Ok(())
     }
 
     async fn settled(&mut self, done: Result<Epoch, CheckpointError>) -> Result<(), PipelineError> {
         match done {
-            Ok(epoch) => Ok(self.store.settled(epoch).await?),
+            Ok(epoch) => {
+                self.store.settled(epoch).await?;
+                tracing::debug!(%epoch, "A checkpoint is settled.");
+                Ok(())
+            }
             // Still being sent: the epoch stays without its mark, and a restart sends it again.
             Err(error @ CheckpointError::Unconfirmed { .. }) => {
                 tracing::warn!(%error, "A commit is slow to be confirmed.");
@@ -152,6 +155,7 @@ impl Job {
         while let Some(done) = self.commits.next().await {
             self.settled(done).await?;
         }
+        tracing::debug!(epoch = %self.epoch, "The last checkpoint is settled; closing.");
         self.publish.close().await.map_err(PipelineError::Publish)?;
         self.tasks.close().await.map_err(PipelineError::Task)?;
         self.source.close().await.map_err(PipelineError::Close)?;
