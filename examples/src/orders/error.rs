@@ -63,6 +63,15 @@ pub enum OrdersError {
         /// What the server said.
         source: RpcError,
     },
+    /// The region topics never came to rest.
+    #[error(
+        "the region topics could not be read to their end within {}s; what the pipeline did stands",
+        after.as_secs()
+    )]
+    Undrained {
+        /// How long was tried.
+        after: Duration,
+    },
     /// Counting ended by a panic.
     #[error("counting the region topics ended by itself; what the pipeline did stands")]
     CountingEnded,
@@ -73,6 +82,17 @@ pub enum OrdersError {
         directory: PathBuf,
         /// What the store said.
         source: StoreError,
+    },
+    /// The state directory could not be deleted, as `--lose-state` asks.
+    #[error(
+        "{} could not be deleted; the pipeline was not started again and its last checkpoint stands",
+        directory.display()
+    )]
+    Lose {
+        /// The state directory.
+        directory: PathBuf,
+        /// What the system said.
+        source: io::Error,
     },
     /// A child process could not be talked to.
     #[error("the {child} process could not be talked to; what it did stands")]

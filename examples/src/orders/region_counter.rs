@@ -11,11 +11,15 @@ use gcp_wire::proto::pubsub::{AcknowledgeRequest, PullRequest};
 use gcp_wire::{Connection, Fault, RpcError};
 use tokio::task::JoinSet;
 
+use book::EmptyAnswers;
 pub(crate) use book::{RegionBook, RegionTally};
 
 use super::error::OrdersError;
 use super::names::RunNames;
 use super::order::Region;
+
+/// Far above what reading to the end takes; only a server that went away needs longer.
+const DRAIN_LIMIT: Duration = Duration::from_secs(60);
 
 /// The most messages one pull answer may carry (the service's limit).
 const PULLED: i32 = 1000;
@@ -76,10 +80,16 @@ impl RegionCounter {
     /// is counted too. Nothing may be publishing any more.
     pub(crate) async fn drain(&mut self) -> Result<(), OrdersError> {
         let before = lock(&self.book).empty_answers();
+        tokio::time::timeout(DRAIN_LIMIT, self.empty_since(&before))
+            .await
+            .unwrap_or(Err(OrdersError::Undrained { after: DRAIN_LIMIT }))
+    }
+
+    async fn empty_since(&mut self, before: &EmptyAnswers) -> Result<(), OrdersError> {
         let mut look = tokio::time::interval(PAUSE);
         // An answer that was under way at the call may have been empty before the last message
         // came; the second one after it was asked for later.
-        while lock(&self.book).empty_answers_since(&before) < 2 {
+        while lock(&self.book).empty_answers_since(before) < 2 {
             tokio::select! {
                 _ = look.tick() => {}
                 error = self.failed() => return Err(error),

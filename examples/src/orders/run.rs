@@ -12,7 +12,7 @@ use super::names::RunNames;
 use super::options::Options;
 use super::partner::{Partner, PartnerDoor};
 use super::pipeline::PipelineSpec;
-use super::process::Program;
+use super::process::{Departure, Program};
 use super::progress::{Progress, Shown};
 use super::publisher::{self, PlacedOrder};
 use super::region_counter::RegionCounter;
@@ -125,6 +125,9 @@ impl Run {
     pub(crate) async fn finish(mut self) -> Result<Report, OrdersError> {
         let outcome = self.follow().await;
         self.progress.finish();
+        if outcome.is_err() {
+            self.supervisor.kill().await;
+        }
         if self.servers.outlive_the_run() {
             self.resources.delete().await;
         }
@@ -161,9 +164,13 @@ impl Run {
                     published = true;
                 }
                 departure = self.supervisor.departed() => {
-                    self.progress.say("The pipeline died; it is started again from its state.");
+                    let departure = departure?;
+                    if let Departure::Died(status) = &departure {
+                        let text = format!("The pipeline died ({status}); it is started again.");
+                        self.progress.say(&text);
+                    }
                     let arrived = self.arrived();
-                    self.supervisor.restart(departure?, arrived, &mut self.state).await?;
+                    self.supervisor.restart(departure, arrived, &mut self.state).await?;
                 }
                 error = self.counter.failed() => return Err(error),
                 _ = &mut interrupted => return Err(OrdersError::Interrupted),

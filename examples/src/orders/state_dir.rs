@@ -62,10 +62,10 @@ impl StateDir {
         self.lost = self.checkpoints().await?;
         self.before = 0;
         match tokio::fs::remove_dir_all(&self.path).await {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(OrdersError::Start {
-                what: "the loss of the state directory",
-                source: error,
-            }),
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                let directory = self.path.clone();
+                Err(OrdersError::Lose { directory, source })
+            }
             Ok(()) | Err(_) => Ok(()),
         }
     }

@@ -114,6 +114,11 @@ impl Supervisor {
         }
     }
 
+    /// Ends the pipeline without waiting for it, if it still runs.
+    pub(crate) async fn kill(&mut self) {
+        self.process.kill().await;
+    }
+
     pub(crate) fn sample_memory(&mut self) {
         self.process.sample_memory();
     }

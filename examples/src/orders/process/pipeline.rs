@@ -109,15 +109,16 @@ impl PipelineProcess {
         match tokio::time::timeout(STOP_BUDGET, self.departed()).await {
             Ok(departure) => departure,
             Err(_elapsed) => {
-                self.child
-                    .kill()
-                    .await
-                    .map_err(|source| OrdersError::Child {
-                        child: NAME,
-                        source,
-                    })?;
+                self.kill().await;
                 Err(OrdersError::Unstoppable { after: STOP_BUDGET })
             }
+        }
+    }
+
+    /// Ends the process with SIGKILL, if it still runs.
+    pub(crate) async fn kill(&mut self) {
+        if let Err(error) = self.child.kill().await {
+            tracing::debug!(%error, "The pipeline had ended before it could be killed.");
         }
     }
 }

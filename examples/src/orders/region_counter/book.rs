@@ -4,6 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::super::order::{EnrichedOrder, Region};
 
+/// How many answers without a message each region had.
+pub(super) type EmptyAnswers = BTreeMap<Region, u64>;
+
 /// The messages of the region topics, each once however often it is delivered.
 #[derive(Debug, Default)]
 pub(crate) struct RegionBook {
@@ -13,8 +16,7 @@ pub(crate) struct RegionBook {
     orders: HashMap<String, u64>,
     /// Messages that are no order of their region.
     strays: u64,
-    /// Answers without a message, per region.
-    empty: BTreeMap<Region, u64>,
+    empty: EmptyAnswers,
 }
 
 /// The figures of a [`RegionBook`].
@@ -48,14 +50,13 @@ impl RegionBook {
         *self.empty.entry(region).or_default() += 1;
     }
 
-    pub(super) fn empty_answers(&self) -> BTreeMap<Region, u64> {
+    pub(super) fn empty_answers(&self) -> EmptyAnswers {
         self.empty.clone()
     }
 
     /// The fewest empty answers that any region had since `before`.
-    pub(super) fn empty_answers_since(&self, before: &BTreeMap<Region, u64>) -> u64 {
-        let count =
-            |counts: &BTreeMap<Region, u64>, region| counts.get(region).copied().unwrap_or(0);
+    pub(super) fn empty_answers_since(&self, before: &EmptyAnswers) -> u64 {
+        let count = |counts: &EmptyAnswers, region| counts.get(region).copied().unwrap_or(0);
         let since = |region| count(&self.empty, region) - count(before, region);
         Region::ALL.iter().map(since).min().unwrap_or(0)
     }
