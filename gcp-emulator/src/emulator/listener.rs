@@ -4,11 +4,15 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::connection::Connections;
+
+/// The pause after a connection could not be accepted.
+const AFTER_FAILURE: Duration = Duration::from_millis(100);
 
 /// Decides whether new connections are let in.
 #[derive(Debug, Clone)]
@@ -96,8 +100,9 @@ impl Listening {
                         }
                     }
                     Err(error) => {
+                        // Out of file descriptors, most likely: it passes, but not at once.
                         tracing::warn!(%error, "accepting a connection failed");
-                        tokio::task::yield_now().await;
+                        tokio::time::sleep(AFTER_FAILURE).await;
                     }
                 },
             }

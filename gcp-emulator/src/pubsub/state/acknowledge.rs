@@ -17,7 +17,11 @@ const PAYLOAD: usize = 524_288;
 /// The longest lease that can be asked for, in seconds (interface definition).
 const LONGEST_LEASE: i32 = 600;
 
-/// How the ids of one request fared.
+/// An ack id of a request, and the lease it names; `None` for one that was never given out.
+pub(super) type Named<'a> = (Option<u64>, &'a String);
+
+/// How the ids of one request fared. Those that fared well are listed for exactly-once
+/// subscriptions only, the only ones that confirm them.
 #[derive(Debug, Default)]
 pub(super) struct Fates {
     pub(super) done: Vec<String>,
@@ -68,9 +72,10 @@ impl PubsubState {
     ) -> Result<(), Refusal> {
         let now = self.clock(now);
         check_size(subscription, ack_ids, 0)?;
-        let length = self.settings.ack_id_length;
         let fates = self.on(now, subscription, |subscription, around| {
-            check_ids(subscription, ack_ids, length).map(|()| subscription.ack_all(around, ack_ids))
+            subscription
+                .named(ack_ids, around.settings.ack_id_length)
+                .map(|named| subscription.ack_all(around, named))
         })??;
         refuse(fates)
     }
@@ -90,10 +95,10 @@ impl PubsubState {
         let now = self.clock(now);
         check_size(subscription, ack_ids, seconds)?;
         let span = lease(seconds)?;
-        let length = self.settings.ack_id_length;
         let fates = self.on(now, subscription, |subscription, around| {
-            check_ids(subscription, ack_ids, length)
-                .map(|()| subscription.modify_all(around, ack_ids.iter().map(|id| (id, span))))
+            subscription
+                .named(ack_ids, around.settings.ack_id_length)
+                .map(|named| subscription.modify_all(around, named, std::iter::repeat(span)))
         })??;
         refuse(fates)
     }
@@ -139,89 +144,90 @@ impl PubsubState {
 }
 
 impl Subscription {
-    /// Acknowledges in the order of publication, so that one request may name a key's messages in
-    /// any order. The ids were checked.
-    pub(super) fn ack_all(&mut self, around: &mut Surroundings<'_>, ack_ids: &[String]) -> Fates {
-        let length = around.settings.ack_id_length;
-        let mut leases: Vec<(u64, u64, &String)> = Vec::with_capacity(ack_ids.len());
-        let mut fates = Fates::default();
-        for text in ack_ids {
-            match AckId::parse(text, length).filter(|id| id.subscription == self.number) {
-                Some(id) => {
-                    let seq = self
-                        .backlog
-                        .standing(id.lease)
-                        .1
-                        .map_or(u64::MAX, |l| l.seq);
-                    leases.push((seq, id.lease, text));
+    /// Reads the ack ids of a request. One that was never given out for this subscription refuses
+    /// all of them; an exactly-once subscription refuses it alone.
+    pub(super) fn named<'a>(
+        &self,
+        ack_ids: &'a [String],
+        length: usize,
+    ) -> Result<Vec<Named<'a>>, Refusal> {
+        let one_by_one = self.config.enable_exactly_once_delivery;
+        ack_ids
+            .iter()
+            .map(|text| {
+                let id = AckId::parse(text, length).filter(|id| id.subscription == self.number);
+                match id {
+                    None if !one_by_one => Err(Refusal::AckId {
+                        ack_id: text.clone(),
+                    }),
+                    id => Ok((id.map(|id| id.lease), text)),
                 }
-                None => {
-                    around.record.refused += 1;
-                    fates.failed.insert(text.clone(), AckFailure::InvalidAckId);
-                }
-            }
-        }
-        leases.sort_unstable();
-        for (_, lease, text) in leases {
-            let outcome = self.ack(around, lease);
-            fates.note(text, outcome);
-        }
-        fates
+            })
+            .collect()
     }
 
-    /// Changes deadlines in the order of the request. The ids were checked.
-    pub(super) fn modify_all<'a>(
+    /// Acknowledges in the order of publication, so that one request may name a key's messages in
+    /// any order.
+    pub(super) fn ack_all(
         &mut self,
         around: &mut Surroundings<'_>,
-        changes: impl Iterator<Item = (&'a String, Duration)>,
+        named: Vec<Named<'_>>,
     ) -> Fates {
-        let length = around.settings.ack_id_length;
         let mut fates = Fates::default();
-        for (text, span) in changes {
-            match AckId::parse(text, length).filter(|id| id.subscription == self.number) {
-                Some(id) => {
-                    let outcome = self.modify(around, id.lease, span);
-                    fates.note(text, outcome);
-                }
-                None => {
-                    around.record.refused += 1;
-                    fates.failed.insert(text.clone(), AckFailure::InvalidAckId);
-                }
-            }
+        let mut in_order: Vec<(u64, Named<'_>)> = named
+            .into_iter()
+            .map(|(lease, text)| {
+                let there = lease.and_then(|lease| self.backlog.standing(lease).1);
+                (there.map_or(u64::MAX, |lease| lease.seq), (lease, text))
+            })
+            .collect();
+        in_order.sort_unstable();
+        for (_, (lease, text)) in in_order {
+            let outcome = match lease {
+                Some(lease) => self.ack(around, lease),
+                None => stranger(around),
+            };
+            self.note(&mut fates, text, outcome);
         }
         fates
     }
-}
 
-impl Fates {
-    fn note(&mut self, ack_id: &str, outcome: Outcome) {
+    /// Changes deadlines in the order of the request.
+    pub(super) fn modify_all(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        named: Vec<Named<'_>>,
+        spans: impl Iterator<Item = Duration>,
+    ) -> Fates {
+        let mut fates = Fates::default();
+        for ((lease, text), span) in named.into_iter().zip(spans) {
+            let outcome = match lease {
+                Some(lease) => self.modify(around, lease, span),
+                None => stranger(around),
+            };
+            self.note(&mut fates, text, outcome);
+        }
+        fates
+    }
+
+    fn note(&self, fates: &mut Fates, ack_id: &str, outcome: Outcome) {
         match outcome {
-            Outcome::Done | Outcome::Ignored => self.done.push(ack_id.to_owned()),
+            Outcome::Done | Outcome::Ignored => {
+                if self.config.enable_exactly_once_delivery {
+                    fates.done.push(ack_id.to_owned());
+                }
+            }
             Outcome::Failed(why) => {
-                self.failed.insert(ack_id.to_owned(), why);
+                fates.failed.insert(ack_id.to_owned(), why);
             }
         }
     }
 }
 
-/// Refuses ids that were never given out. An exactly-once subscription refuses them one by one.
-pub(super) fn check_ids(
-    subscription: &Subscription,
-    ack_ids: &[String],
-    length: usize,
-) -> Result<(), Refusal> {
-    if subscription.config.enable_exactly_once_delivery {
-        return Ok(());
-    }
-    let known = |text: &&String| {
-        AckId::parse(text, length).is_some_and(|id| id.subscription == subscription.number)
-    };
-    match ack_ids.iter().find(|text| !known(text)) {
-        Some(stranger) => Err(Refusal::AckId {
-            ack_id: stranger.clone(),
-        }),
-        None => Ok(()),
-    }
+/// What becomes of an id that was never given out, where it is refused alone.
+fn stranger(around: &mut Surroundings<'_>) -> Outcome {
+    around.record.refused += 1;
+    Outcome::Failed(AckFailure::InvalidAckId)
 }
 
 /// The lease a request asks for.

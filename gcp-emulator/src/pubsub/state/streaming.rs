@@ -1,6 +1,6 @@
 //! Pull streams.
 
-use super::acknowledge::{Fates, check_ids, lease};
+use super::acknowledge::{Fates, lease};
 use super::name;
 use super::ordering::Holder;
 use super::stream::{End, Stream, StreamId};
@@ -239,14 +239,14 @@ fn settle(
             seconds: seconds.len(),
         });
     }
-    check_ids(subscription, &request.ack_ids, length)?;
-    check_ids(subscription, ids, length)?;
+    let acked = subscription.named(&request.ack_ids, length)?;
+    let modified = subscription.named(ids, length)?;
     let spans = seconds
         .iter()
         .map(|one| lease(*one))
         .collect::<Result<Vec<_>, _>>()?;
-    let acks = subscription.ack_all(around, &request.ack_ids);
-    let extensions = subscription.modify_all(around, ids.iter().zip(spans));
+    let acks = subscription.ack_all(around, acked);
+    let extensions = subscription.modify_all(around, modified, spans.into_iter());
     Ok((acks, extensions))
 }
 
