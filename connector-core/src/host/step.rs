@@ -29,6 +29,10 @@ pub trait Admission {
     /// Waits until there is room. Pending only while something that the sink's *driver* does will
     /// make room, never while only a checkpoint of the host would.
     ///
+    /// Keeps the waker when it answers [`Room::Ready`] too, and wakes it when the sink ends:
+    /// [`next_when`] then goes on to wait for its source, and a sink whose outage ends it while the
+    /// source is idle would otherwise be noticed only with the next message or tick.
+    ///
     /// # Errors
     ///
     /// The sink's terminal error.
@@ -141,6 +145,9 @@ pub enum StepError {
 ///
 /// A message is taken out only when every sink has room, so the host can hand its results over
 /// without waiting, and at no cut does it hold a record that no sink has accepted (H1).
+///
+/// The sinks are asked again whenever the source wakes it, and a sink that ends wakes it too (see
+/// [`Admission::poll_room`]): an idle source hides no failed sink.
 ///
 /// # Errors
 ///

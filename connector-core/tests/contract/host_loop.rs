@@ -2,8 +2,11 @@
 
 use std::{
     pin::pin,
-    sync::{Arc, Mutex},
-    task::{Context, Waker},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
     time::Duration,
 };
 
@@ -204,16 +207,16 @@ fn dropping_next_when_between_its_polls_loses_nothing() {
         let step = pin!(next_when(&mut source, &mut sink))
             .poll_unpin(&mut Context::from_waker(Waker::noop()));
         match step {
-            std::task::Poll::Ready(Ok(Next::Record(number))) => {
+            Poll::Ready(Ok(Next::Record(number))) => {
                 sink.start_send_unpin(Record::Good(number)).unwrap();
                 read.push(number);
             }
-            std::task::Poll::Ready(Ok(Next::CheckpointWanted)) => {
+            Poll::Ready(Ok(Next::CheckpointWanted)) => {
                 epoch = epoch.next();
                 drop(sink.snapshot(epoch));
                 drop(sink.commit(epoch));
             }
-            std::task::Poll::Pending => {
+            Poll::Pending => {
                 waited += 1;
                 sink.core().lock().unwrap().drive();
             }
@@ -276,6 +279,46 @@ fn the_connector_that_ended_is_named() {
 }
 
 #[test]
+fn a_sink_that_ends_while_the_source_is_idle_wakes_the_loop() {
+    #[derive(Default)]
+    struct Woken(AtomicBool);
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+    for ending in [0, 1] {
+        let pull = PullService::default();
+        let mut source = FakeSource::new(&pull, None, Vec::new());
+        let services = [PushService::default(), PushService::default()];
+        let [mut left, mut right] = services
+            .each_ref()
+            .map(|service| sink(service, 10, Vec::new()));
+        // Each driver has something to send, so that a broken service ends its sink.
+        for sink in [&mut left, &mut right] {
+            sink.start_send_unpin(Record::Good(1)).unwrap();
+            drop(sink.snapshot(Epoch::new(1)));
+            drop(sink.commit(Epoch::new(1)));
+        }
+        let drivers = [Arc::clone(left.core()), Arc::clone(right.core())];
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        let mut step = pin!(next_when(&mut source, (&mut left, &mut right)));
+        let waiting = step.as_mut().poll(&mut Context::from_waker(&waker));
+        assert!(waiting.is_pending(), "the source is idle");
+
+        services[ending].set_broken(true);
+        drivers[ending].lock().unwrap().drive();
+        assert!(woken.0.load(Ordering::SeqCst), "sink {ending} ended");
+        let step = step.as_mut().poll(&mut Context::from_waker(&waker));
+        assert!(
+            matches!(step, Poll::Ready(Err(StepError::Sink { index, .. })) if index == ending),
+            "{step:?}"
+        );
+    }
+}
+
+#[test]
 fn settle_waits_for_every_receipt_and_then_tells_the_failure() {
     let epoch = Epoch::new(4);
     let (resolver, receipt) = Receipt::channel();
@@ -289,7 +332,7 @@ fn settle_waits_for_every_receipt_and_then_tells_the_failure() {
     for _ in 0..2 {
         let outcome = poll(&mut settling);
         assert!(
-            matches!(outcome, std::task::Poll::Ready(Err(_))),
+            matches!(outcome, Poll::Ready(Err(_))),
             "a failure never turns into a mark: {outcome:?}"
         );
     }

@@ -531,10 +531,12 @@ impl Admission for FakeSink {
             core.wish_told = true;
             return Poll::Ready(Ok(Room::CheckpointWanted));
         }
+        // Also when there is room: the host goes on to wait for its source, and shall hear of an
+        // end meanwhile.
+        core.waker = Some(cx.waker().clone());
         if core.has_room() {
             return Poll::Ready(Ok(Room::Ready));
         }
-        core.waker = Some(cx.waker().clone());
         Poll::Pending
     }
 }
