@@ -14,6 +14,7 @@ use bytes::Bytes;
 use connector_core::{
     Cause, CheckpointError, Committed, Member, Rejected, Resolver, ledger::CommitId,
 };
+use futures::task::AtomicWaker;
 use gcp_wire::TopicName;
 use tokio::sync::Notify;
 
@@ -30,6 +31,8 @@ pub(crate) struct Shared {
     wake: Notify,
     /// Whether the machine has ended, for a look without the lock.
     ended: AtomicBool,
+    /// Whoever found room and now waits for something else, to be woken when the sink ends.
+    end: AtomicWaker,
     /// Whether the machine admits no record whatever the budget says, for the same.
     crowded: AtomicBool,
     pub(crate) member: Member,
@@ -195,6 +198,7 @@ impl Shared {
             }),
             wake: Notify::new(),
             ended: AtomicBool::new(false),
+            end: AtomicWaker::new(),
             crowded: AtomicBool::new(false),
             member,
             instance,
@@ -209,6 +213,7 @@ impl Shared {
     pub(crate) fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> Result<T, SinkError> {
         let Ok(mut state) = self.state.lock() else {
             self.ended.store(true, Ordering::Release);
+            self.end.wake();
             return Err(poisoned());
         };
         let result = act(&mut state);
@@ -231,6 +236,9 @@ impl Shared {
         drop(state);
         if let Some(waker) = room {
             waker.wake();
+        }
+        if ended {
+            self.end.wake();
         }
         if tell {
             self.wake.notify_one();
@@ -260,6 +268,11 @@ impl Shared {
     /// Waits until the driver is told.
     pub(crate) async fn woken(&self) {
         self.wake.notified().await;
+    }
+
+    /// The task to wake when the sink ends. To be called before looking whether it has.
+    pub(crate) const fn end(&self) -> &AtomicWaker {
+        &self.end
     }
 
     pub(crate) fn is_ended(&self) -> bool {

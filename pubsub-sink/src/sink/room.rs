@@ -72,6 +72,7 @@ impl<R> Admission for PubsubSink<R> {
     type Error = SinkError;
 
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<Room, SinkError>> {
+        self.shared.end().register(cx.waker());
         self.poll_admitted(cx).map_ok(|()| Room::Ready)
     }
 }

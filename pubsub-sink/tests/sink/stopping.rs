@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use connector_core::{Checkpoint, CheckpointError, Epoch};
+use connector_core::{Checkpoint, CheckpointError, Epoch, host::StepError, next_when};
 use futures::SinkExt;
 use gcp_emulator::{Fault, Method};
 use pubsub_sink::SinkError;
@@ -10,7 +10,7 @@ use tracing::Level;
 
 use crate::{
     log::Log,
-    world::{LONG, World, feed, keyed, now, numbers, record},
+    world::{LONG, Record, World, feed, keyed, now, numbers, record},
 };
 
 #[tokio::test(start_paused = true)]
@@ -33,6 +33,25 @@ async fn a_snapshot_of_publishes_that_are_never_answered_fails_and_names_the_top
     let text = cause.to_string();
     assert!(text.contains("projects/demo/topics/events"), "{text}");
     assert!(text.contains("5 messages"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sink_that_ends_while_the_source_is_idle_ends_the_hosts_loop() {
+    let world = World::new(&["events"]);
+    world.fault_on_publish(Fault::Never);
+    let timeout = Duration::from_secs(20);
+    let mut sink = world.builder().progress_timeout(timeout).build().unwrap();
+    feed(&mut sink, [record("events", "0")]).await;
+    // Nobody waits for the receipt; it is the loop that must hear of the end.
+    drop(sink.snapshot(Epoch::new(1)));
+    let mut idle = futures::stream::pending::<Result<Record, SinkError>>();
+    let step = tokio::time::timeout(LONG, next_when(&mut idle, &mut sink)).await;
+    let error = step.expect("the end wakes the loop").unwrap_err();
+    let StepError::Sink { index: 0, cause } = error else {
+        panic!("{error}");
+    };
+    let text = cause.to_string();
+    assert!(text.contains("projects/demo/topics/events"), "{text}");
 }
 
 #[tokio::test(start_paused = true)]
