@@ -257,6 +257,8 @@ impl<R> Admission for CloudTasksSink<R> {
     type Error = SinkError;
 
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<Room, SinkError>> {
+        // Also where there is room: the host goes on to wait for its source, and hears of an end.
+        self.shared.host().register(cx.waker());
         self.poll_admission(cx).map_ok(|()| Room::Ready)
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cloudtasks_sink::{Code as ErrorCode, RetryBudget, SinkError};
-use connector_core::{Checkpoint, Epoch};
+use connector_core::{Checkpoint, Epoch, host::StepError, next_when};
 use futures::SinkExt;
 use gcp_emulator::{Code, Fault, Method, Rule};
 use tokio::time::Instant;
@@ -243,6 +243,22 @@ async fn a_server_that_takes_requests_and_never_answers_fails_the_checkpoint_in_
         text.contains(Q1) && text.contains("5 accepted records"),
         "{text}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sink_that_ends_while_the_source_is_idle_ends_the_hosts_loop() {
+    let world = World::new();
+    world.emulator.faults().add(every(Fault::Never));
+    let mut sink = named(&world).progress_timeout(60 * SECOND).build().unwrap();
+    sink.feed(order("1")).await.unwrap();
+    // Nobody waits for the receipt; it is the loop that must hear of the end.
+    drop(sink.snapshot(Epoch::new(1)));
+    let mut idle = futures::stream::pending::<Result<Order, SinkError>>();
+    let step = tokio::time::timeout(LONG, next_when(&mut idle, &mut sink)).await;
+    let error = step.expect("the end wakes the loop").unwrap_err();
+    assert!(matches!(error, StepError::Sink { index: 0, .. }), "{error}");
+    let text = chain(&error);
+    assert!(text.contains(Q1), "{text}");
 }
 
 #[tokio::test(start_paused = true)]
