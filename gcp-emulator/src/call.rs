@@ -1,5 +1,9 @@
 //! A request as it arrived.
 
+mod recorded;
+
+pub(crate) use recorded::Recorded;
+
 use std::collections::BTreeMap;
 
 use crate::cloudtasks::proto::{BatchCreateTasksRequest, CreateTaskRequest};

@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use tonic::metadata::{KeyAndValueRef, MetadataMap};
 use tonic::{Request, Response, Status};
 
-use crate::call::{Body, Call};
+use crate::call::{Call, Recorded};
 use crate::connection::{ConnectionNumber, Docket};
 use crate::fault::{After, Answer, Course, End, Sentence};
 use crate::hub::{Core, Envelope, Hub};
@@ -18,6 +18,11 @@ use crate::method::Method;
 use crate::pubsub::state::StreamId;
 use crate::routing;
 use crate::time::Time;
+
+/// What a machine refuses, as a status.
+pub(crate) trait Refused {
+    fn status(self) -> Status;
+}
 
 /// The way into the machines.
 #[derive(Clone)]
@@ -39,38 +44,45 @@ impl Front {
         &self.runtime
     }
 
-    /// Serves a unary call: `describe` says what is recorded of it, `serve` does it.
-    pub(crate) async fn unary<M, R>(
+    /// Serves a unary call: records it, and does it unless the plan has other ideas.
+    pub(crate) async fn unary<M, R, E>(
         &self,
         method: Method,
         request: Request<M>,
-        describe: impl FnOnce(&M) -> Body,
-        serve: impl FnOnce(&mut Core, Time, M) -> Result<R, Status> + Send + 'static,
+        serve: impl FnOnce(&mut Core, Time, M) -> Result<R, E> + Send + 'static,
     ) -> Result<Response<R>, Status>
     where
-        M: Message + Send + 'static,
+        M: Message + Recorded + 'static,
         R: Default + Send + 'static,
+        E: Refused,
     {
         let docket = docket(&request);
         let envelope = envelope(&request);
         let message = request.into_inner();
-        let body = describe(&message);
-        let call = self.arrive(method, envelope, message.encoded_len(), body)?;
+        let call = self.arrive(method, envelope, &message)?;
         let hub = Arc::clone(&self.hub);
-        let act = move || hub.with(|core, now| serve(core, now, message));
+        let act = move || {
+            hub.with(|core, now| serve(core, now, message))
+                .map_err(E::status)
+        };
         let course = self.hub.faults().decide(&call);
         self.go(course, &docket, act).await.map(Response::new)
     }
 
-    /// Records a call that opens something, and checks its routing header.
-    pub(crate) fn arrive(
+    /// Records a call and checks its routing header.
+    pub(crate) fn arrive<M: Message + Recorded>(
         &self,
         method: Method,
         envelope: Envelope,
-        encoded_len: usize,
-        body: Body,
+        message: &M,
     ) -> Result<Arc<Call>, Status> {
-        let call = self.hub.arrive(method, envelope, encoded_len, body, None);
+        let call = self.hub.arrive(
+            method,
+            envelope,
+            message.encoded_len(),
+            message.body(),
+            None,
+        );
         if self.hub.options().require_routing_header {
             routing::check(&call)?;
         }
@@ -78,21 +90,25 @@ impl Front {
     }
 
     /// Records a later request on a pull stream.
-    pub(crate) fn arrive_on_stream(
+    pub(crate) fn arrive_on_stream<M: Message + Recorded>(
         &self,
         connection: u64,
         stream: StreamId,
         nth: u64,
-        encoded_len: usize,
-        body: Body,
+        message: &M,
     ) -> Arc<Call> {
         let envelope = Envelope {
             metadata: BTreeMap::new(),
             connection,
         };
-        let place = Some((stream, nth));
-        self.hub
-            .arrive(Method::StreamingPull, envelope, encoded_len, body, place)
+        let (size, body) = (message.encoded_len(), message.body());
+        self.hub.arrive(
+            Method::StreamingPull,
+            envelope,
+            size,
+            body,
+            Some((stream, nth)),
+        )
     }
 
     /// Takes a unary call through its course; `act` is what it does.

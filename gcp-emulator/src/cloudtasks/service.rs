@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use tonic::{Request, Response, Status, async_trait};
 
-use crate::call::Body;
 use crate::cloudtasks::proto::{
     BatchCreateTasksRequest, CreateQueueRequest, CreateTaskRequest, DeleteQueueRequest,
     DeleteTaskRequest, GetOperationRequest, GetQueueRequest, GetTaskRequest, ListQueuesRequest,
@@ -12,7 +11,7 @@ use crate::cloudtasks::proto::{
     ResumeQueueRequest, Task,
 };
 use crate::cloudtasks::state::TaskRefusal;
-use crate::front::Front;
+use crate::front::{Front, Refused};
 use crate::method::Method;
 
 /// Server glue made by the build script.
@@ -42,16 +41,17 @@ use generated::operations_server::Operations;
 /// The longest a client may say it waits (recorded from the service).
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-/// A refusal on the wire.
-fn refused(refusal: &TaskRefusal) -> Status {
-    Status::new(
-        tonic::Code::from_i32(refusal.code().number()),
-        refusal.to_string(),
-    )
+impl Refused for TaskRefusal {
+    fn status(self) -> Status {
+        Status::new(
+            tonic::Code::from_i32(self.code().number()),
+            self.to_string(),
+        )
+    }
 }
 
 /// Refuses a call whose client waits longer than the service works on one.
-fn check_wait<M>(request: &Request<M>) -> Result<(), Status> {
+fn check_wait<M>(request: &Request<M>) -> Result<(), TaskRefusal> {
     let given = request
         .metadata()
         .get("grpc-timeout")
@@ -60,7 +60,7 @@ fn check_wait<M>(request: &Request<M>) -> Result<(), Status> {
         .and_then(timeout)
         .is_some_and(|wait| wait > LONGEST_WAIT);
     if too_long {
-        Err(refused(&TaskRefusal::Deadline))
+        Err(TaskRefusal::Deadline)
     } else {
         Ok(())
     }
@@ -99,23 +99,20 @@ impl CloudTasks for CloudTasksService {
         &self,
         request: Request<ListQueuesRequest>,
     ) -> Result<Response<ListQueuesResponse>, Status> {
-        let describe = |request: &ListQueuesRequest| Body::Named(request.parent.clone());
         self.front
-            .unary(Method::ListQueues, request, describe, |core, _, request| {
+            .unary(Method::ListQueues, request, |core, _, request| {
                 let ListQueuesRequest {
                     parent,
                     page_size,
                     page_token,
                     ..
                 } = request;
-                let (queues, next_page_token) = core
-                    .tasks
-                    .list_queues(&parent, page_size, &page_token)
-                    .map_err(|refusal| refused(&refusal))?;
-                Ok(ListQueuesResponse {
-                    queues,
-                    next_page_token,
-                })
+                core.tasks.list_queues(&parent, page_size, &page_token).map(
+                    |(queues, next_page_token)| ListQueuesResponse {
+                        queues,
+                        next_page_token,
+                    },
+                )
             })
             .await
     }
@@ -124,12 +121,9 @@ impl CloudTasks for CloudTasksService {
         &self,
         request: Request<GetQueueRequest>,
     ) -> Result<Response<Queue>, Status> {
-        let describe = |request: &GetQueueRequest| Body::Named(request.name.clone());
         self.front
-            .unary(Method::GetQueue, request, describe, |core, _, request| {
-                core.tasks
-                    .queue(&request.name)
-                    .map_err(|refusal| refused(&refusal))
+            .unary(Method::GetQueue, request, |core, _, request| {
+                core.tasks.queue(&request.name)
             })
             .await
     }
@@ -138,18 +132,10 @@ impl CloudTasks for CloudTasksService {
         &self,
         request: Request<CreateQueueRequest>,
     ) -> Result<Response<Queue>, Status> {
-        let describe = |request: &CreateQueueRequest| Body::Named(request.parent.clone());
         self.front
-            .unary(
-                Method::CreateQueue,
-                request,
-                describe,
-                |core, now, request| {
-                    core.tasks
-                        .create_queue(now, request)
-                        .map_err(|refusal| refused(&refusal))
-                },
-            )
+            .unary(Method::CreateQueue, request, |core, now, request| {
+                core.tasks.create_queue(now, request)
+            })
             .await
     }
 
@@ -157,18 +143,10 @@ impl CloudTasks for CloudTasksService {
         &self,
         request: Request<DeleteQueueRequest>,
     ) -> Result<Response<()>, Status> {
-        let describe = |request: &DeleteQueueRequest| Body::Named(request.name.clone());
         self.front
-            .unary(
-                Method::DeleteQueue,
-                request,
-                describe,
-                |core, now, request| {
-                    core.tasks
-                        .delete_queue(now, &request.name)
-                        .map_err(|refusal| refused(&refusal))
-                },
-            )
+            .unary(Method::DeleteQueue, request, |core, now, request| {
+                core.tasks.delete_queue(now, &request.name)
+            })
             .await
     }
 
@@ -176,12 +154,9 @@ impl CloudTasks for CloudTasksService {
         &self,
         request: Request<PauseQueueRequest>,
     ) -> Result<Response<Queue>, Status> {
-        let describe = |request: &PauseQueueRequest| Body::Named(request.name.clone());
         self.front
-            .unary(Method::PauseQueue, request, describe, |core, _, request| {
-                core.tasks
-                    .set_running(&request.name, false)
-                    .map_err(|refusal| refused(&refusal))
+            .unary(Method::PauseQueue, request, |core, _, request| {
+                core.tasks.set_running(&request.name, false)
             })
             .await
     }
@@ -190,18 +165,10 @@ impl CloudTasks for CloudTasksService {
         &self,
         request: Request<ResumeQueueRequest>,
     ) -> Result<Response<Queue>, Status> {
-        let describe = |request: &ResumeQueueRequest| Body::Named(request.name.clone());
         self.front
-            .unary(
-                Method::ResumeQueue,
-                request,
-                describe,
-                |core, _, request| {
-                    core.tasks
-                        .set_running(&request.name, true)
-                        .map_err(|refusal| refused(&refusal))
-                },
-            )
+            .unary(Method::ResumeQueue, request, |core, _, request| {
+                core.tasks.set_running(&request.name, true)
+            })
             .await
     }
 
@@ -209,34 +176,28 @@ impl CloudTasks for CloudTasksService {
         &self,
         request: Request<ListTasksRequest>,
     ) -> Result<Response<ListTasksResponse>, Status> {
-        let describe = |request: &ListTasksRequest| Body::Named(request.parent.clone());
         self.front
-            .unary(Method::ListTasks, request, describe, |core, _, request| {
+            .unary(Method::ListTasks, request, |core, _, request| {
                 let ListTasksRequest {
                     parent,
                     response_view,
                     page_size,
                     page_token,
                 } = request;
-                let (tasks, next_page_token) = core
-                    .tasks
+                core.tasks
                     .list_tasks(&parent, response_view, page_size, &page_token)
-                    .map_err(|refusal| refused(&refusal))?;
-                Ok(ListTasksResponse {
-                    tasks,
-                    next_page_token,
-                })
+                    .map(|(tasks, next_page_token)| ListTasksResponse {
+                        tasks,
+                        next_page_token,
+                    })
             })
             .await
     }
 
     async fn get_task(&self, request: Request<GetTaskRequest>) -> Result<Response<Task>, Status> {
-        let describe = |request: &GetTaskRequest| Body::Named(request.name.clone());
         self.front
-            .unary(Method::GetTask, request, describe, |core, _, request| {
-                core.tasks
-                    .task(&request.name, request.response_view)
-                    .map_err(|refusal| refused(&refusal))
+            .unary(Method::GetTask, request, |core, _, request| {
+                core.tasks.task(&request.name, request.response_view)
             })
             .await
     }
@@ -246,19 +207,11 @@ impl CloudTasks for CloudTasksService {
         request: Request<CreateTaskRequest>,
     ) -> Result<Response<Task>, Status> {
         let wait = check_wait(&request);
-        let describe = |request: &CreateTaskRequest| Body::CreateTask(Box::new(request.clone()));
         self.front
-            .unary(
-                Method::CreateTask,
-                request,
-                describe,
-                |core, now, request| {
-                    wait?;
-                    core.tasks
-                        .create_task(now, request)
-                        .map_err(|refusal| refused(&refusal))
-                },
-            )
+            .unary(Method::CreateTask, request, |core, now, request| {
+                wait?;
+                core.tasks.create_task(now, request)
+            })
             .await
     }
 
@@ -266,18 +219,10 @@ impl CloudTasks for CloudTasksService {
         &self,
         request: Request<DeleteTaskRequest>,
     ) -> Result<Response<()>, Status> {
-        let describe = |request: &DeleteTaskRequest| Body::Named(request.name.clone());
         self.front
-            .unary(
-                Method::DeleteTask,
-                request,
-                describe,
-                |core, now, request| {
-                    core.tasks
-                        .remove_task(now, &request.name)
-                        .map_err(|refusal| refused(&refusal))
-                },
-            )
+            .unary(Method::DeleteTask, request, |core, now, request| {
+                core.tasks.remove_task(now, &request.name)
+            })
             .await
     }
 
@@ -286,19 +231,11 @@ impl CloudTasks for CloudTasksService {
         request: Request<BatchCreateTasksRequest>,
     ) -> Result<Response<Operation>, Status> {
         let wait = check_wait(&request);
-        let describe = |request: &BatchCreateTasksRequest| Body::BatchCreateTasks(request.clone());
         self.front
-            .unary(
-                Method::BatchCreateTasks,
-                request,
-                describe,
-                |core, now, request| {
-                    wait?;
-                    core.tasks
-                        .batch_create(now, request)
-                        .map_err(|refusal| refused(&refusal))
-                },
-            )
+            .unary(Method::BatchCreateTasks, request, |core, now, request| {
+                wait?;
+                core.tasks.batch_create(now, request)
+            })
             .await
     }
 }
@@ -321,18 +258,10 @@ impl Operations for OperationsService {
         &self,
         request: Request<GetOperationRequest>,
     ) -> Result<Response<Operation>, Status> {
-        let describe = |request: &GetOperationRequest| Body::Named(request.name.clone());
         self.front
-            .unary(
-                Method::GetOperation,
-                request,
-                describe,
-                |core, _, request| {
-                    core.tasks
-                        .operation(&request.name)
-                        .map_err(|refusal| refused(&refusal))
-                },
-            )
+            .unary(Method::GetOperation, request, |core, _, request| {
+                core.tasks.operation(&request.name)
+            })
             .await
     }
 }

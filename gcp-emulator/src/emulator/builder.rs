@@ -128,8 +128,8 @@ impl EmulatorBuilder {
         self
     }
 
-    /// SETTINGS_MAX_CONCURRENT_STREAMS of every connection. Default: not sent, as by the service's
-    /// own servers it is at least 100.
+    /// SETTINGS_MAX_CONCURRENT_STREAMS of every connection. Default: not sent, which is without
+    /// limit; the services were seen to allow about 100.
     pub fn max_concurrent_streams(mut self, streams: u32) -> Self {
         self.transport.max_concurrent_streams = Some(streams);
         self

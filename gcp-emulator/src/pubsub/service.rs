@@ -13,17 +13,20 @@ pub(crate) use subscriber::generated::subscriber_server::SubscriberServer;
 use tonic::Status;
 
 use crate::fault::Answer;
-use crate::front;
+use crate::front::{self, Refused};
 use crate::pubsub::state::Refusal;
 
-/// A refusal on the wire.
-fn refused(refusal: &Refusal) -> Status {
-    if let Refusal::AckIds { failures } = refusal {
-        let named = failures.iter().map(|(id, why)| (id.as_str(), why.reason()));
-        return front::status(&Answer::ack_ids(named));
+impl Refused for Refusal {
+    fn status(self) -> Status {
+        if let Self::AckIds { failures } = &self {
+            let named = failures.iter().map(|(id, why)| (id.as_str(), why.reason()));
+            return front::status(&Answer::ack_ids(named));
+        }
+        Status::new(
+            tonic::Code::from_i32(self.code().number()),
+            self.to_string(),
+        )
     }
-    let code = tonic::Code::from_i32(refusal.code().number());
-    Status::new(code, refusal.to_string())
 }
 
 #[cfg(test)]
@@ -35,7 +38,7 @@ mod tests {
     fn the_scripted_and_the_real_refusal_of_ack_ids_say_the_same() {
         let failures = [("a".to_owned(), AckFailure::InvalidAckId)].into();
         let refusal = Refusal::AckIds { failures };
-        let status = refused(&refusal);
+        let status = refusal.clone().status();
         assert_eq!(status.message(), refusal.to_string());
         assert_eq!(i32::from(status.code()), refusal.code().number());
         assert!(!status.details().is_empty());

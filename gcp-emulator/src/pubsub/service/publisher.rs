@@ -2,8 +2,6 @@
 
 use tonic::{Request, Response, Status, async_trait};
 
-use super::refused;
-use crate::call::Body;
 use crate::front::Front;
 use crate::method::Method;
 use crate::pubsub::proto::{
@@ -41,18 +39,10 @@ impl PublisherService {
 #[async_trait]
 impl Publisher for PublisherService {
     async fn create_topic(&self, request: Request<Topic>) -> Result<Response<Topic>, Status> {
-        let describe = |topic: &Topic| Body::CreateTopic(Box::new(topic.clone()));
         self.front
-            .unary(
-                Method::CreateTopic,
-                request,
-                describe,
-                |core, now, topic| {
-                    core.pubsub
-                        .create_topic(now, topic)
-                        .map_err(|refusal| refused(&refusal))
-                },
-            )
+            .unary(Method::CreateTopic, request, |core, now, topic| {
+                core.pubsub.create_topic(now, topic)
+            })
             .await
     }
 
@@ -60,26 +50,10 @@ impl Publisher for PublisherService {
         &self,
         request: Request<UpdateTopicRequest>,
     ) -> Result<Response<Topic>, Status> {
-        let describe = |request: &UpdateTopicRequest| {
-            Body::Named(
-                request
-                    .topic
-                    .as_ref()
-                    .map(|topic| topic.name.clone())
-                    .unwrap_or_default(),
-            )
-        };
         self.front
-            .unary(
-                Method::UpdateTopic,
-                request,
-                describe,
-                |core, now, request| {
-                    core.pubsub
-                        .update_topic(now, request)
-                        .map_err(|refusal| refused(&refusal))
-                },
-            )
+            .unary(Method::UpdateTopic, request, |core, now, request| {
+                core.pubsub.update_topic(now, request)
+            })
             .await
     }
 
@@ -87,15 +61,12 @@ impl Publisher for PublisherService {
         &self,
         request: Request<PublishRequest>,
     ) -> Result<Response<PublishResponse>, Status> {
-        let describe = |request: &PublishRequest| Body::Publish(request.clone());
         self.front
-            .unary(Method::Publish, request, describe, |core, now, request| {
+            .unary(Method::Publish, request, |core, now, request| {
                 let PublishRequest { topic, messages } = request;
-                let message_ids = core
-                    .pubsub
+                core.pubsub
                     .publish(now, &topic, messages)
-                    .map_err(|refusal| refused(&refusal))?;
-                Ok(PublishResponse { message_ids })
+                    .map(|message_ids| PublishResponse { message_ids })
             })
             .await
     }
@@ -104,12 +75,9 @@ impl Publisher for PublisherService {
         &self,
         request: Request<GetTopicRequest>,
     ) -> Result<Response<Topic>, Status> {
-        let describe = |request: &GetTopicRequest| Body::Named(request.topic.clone());
         self.front
-            .unary(Method::GetTopic, request, describe, |core, _, request| {
-                core.pubsub
-                    .topic(&request.topic)
-                    .map_err(|refusal| refused(&refusal))
+            .unary(Method::GetTopic, request, |core, _, request| {
+                core.pubsub.topic(&request.topic)
             })
             .await
     }
@@ -118,22 +86,19 @@ impl Publisher for PublisherService {
         &self,
         request: Request<ListTopicsRequest>,
     ) -> Result<Response<ListTopicsResponse>, Status> {
-        let describe = |request: &ListTopicsRequest| Body::Named(request.project.clone());
         self.front
-            .unary(Method::ListTopics, request, describe, |core, _, request| {
+            .unary(Method::ListTopics, request, |core, _, request| {
                 let ListTopicsRequest {
                     project,
                     page_size,
                     page_token,
                 } = request;
-                let (topics, next_page_token) = core
-                    .pubsub
+                core.pubsub
                     .list_topics(&project, page_size, &page_token)
-                    .map_err(|refusal| refused(&refusal))?;
-                Ok(ListTopicsResponse {
-                    topics,
-                    next_page_token,
-                })
+                    .map(|(topics, next_page_token)| ListTopicsResponse {
+                        topics,
+                        next_page_token,
+                    })
             })
             .await
     }
@@ -142,26 +107,24 @@ impl Publisher for PublisherService {
         &self,
         request: Request<ListTopicSubscriptionsRequest>,
     ) -> Result<Response<ListTopicSubscriptionsResponse>, Status> {
-        let describe = |request: &ListTopicSubscriptionsRequest| Body::Named(request.topic.clone());
         self.front
             .unary(
                 Method::ListTopicSubscriptions,
                 request,
-                describe,
                 |core, _, request| {
                     let ListTopicSubscriptionsRequest {
                         topic,
                         page_size,
                         page_token,
                     } = request;
-                    let (subscriptions, next_page_token) = core
-                        .pubsub
+                    core.pubsub
                         .list_topic_subscriptions(&topic, page_size, &page_token)
-                        .map_err(|refusal| refused(&refusal))?;
-                    Ok(ListTopicSubscriptionsResponse {
-                        subscriptions,
-                        next_page_token,
-                    })
+                        .map(
+                            |(subscriptions, next_page_token)| ListTopicSubscriptionsResponse {
+                                subscriptions,
+                                next_page_token,
+                            },
+                        )
                 },
             )
             .await
@@ -171,28 +134,20 @@ impl Publisher for PublisherService {
         &self,
         request: Request<ListTopicSnapshotsRequest>,
     ) -> Result<Response<ListTopicSnapshotsResponse>, Status> {
-        let describe = |request: &ListTopicSnapshotsRequest| Body::Named(request.topic.clone());
         self.front
-            .unary(
-                Method::ListTopicSnapshots,
-                request,
-                describe,
-                |core, now, request| {
-                    let ListTopicSnapshotsRequest {
-                        topic,
-                        page_size,
-                        page_token,
-                    } = request;
-                    let (snapshots, next_page_token) = core
-                        .pubsub
-                        .list_topic_snapshots(now, &topic, page_size, &page_token)
-                        .map_err(|refusal| refused(&refusal))?;
-                    Ok(ListTopicSnapshotsResponse {
+            .unary(Method::ListTopicSnapshots, request, |core, now, request| {
+                let ListTopicSnapshotsRequest {
+                    topic,
+                    page_size,
+                    page_token,
+                } = request;
+                core.pubsub
+                    .list_topic_snapshots(now, &topic, page_size, &page_token)
+                    .map(|(snapshots, next_page_token)| ListTopicSnapshotsResponse {
                         snapshots,
                         next_page_token,
                     })
-                },
-            )
+            })
             .await
     }
 
@@ -200,18 +155,10 @@ impl Publisher for PublisherService {
         &self,
         request: Request<DeleteTopicRequest>,
     ) -> Result<Response<()>, Status> {
-        let describe = |request: &DeleteTopicRequest| Body::Named(request.topic.clone());
         self.front
-            .unary(
-                Method::DeleteTopic,
-                request,
-                describe,
-                |core, now, request| {
-                    core.pubsub
-                        .delete_topic(now, &request.topic)
-                        .map_err(|refusal| refused(&refusal))
-                },
-            )
+            .unary(Method::DeleteTopic, request, |core, now, request| {
+                core.pubsub.delete_topic(now, &request.topic)
+            })
             .await
     }
 
@@ -219,20 +166,12 @@ impl Publisher for PublisherService {
         &self,
         request: Request<DetachSubscriptionRequest>,
     ) -> Result<Response<DetachSubscriptionResponse>, Status> {
-        let describe =
-            |request: &DetachSubscriptionRequest| Body::Named(request.subscription.clone());
         self.front
-            .unary(
-                Method::DetachSubscription,
-                request,
-                describe,
-                |core, now, request| {
-                    core.pubsub
-                        .detach_subscription(now, &request.subscription)
-                        .map_err(|refusal| refused(&refusal))?;
-                    Ok(DetachSubscriptionResponse {})
-                },
-            )
+            .unary(Method::DetachSubscription, request, |core, now, request| {
+                core.pubsub
+                    .detach_subscription(now, &request.subscription)
+                    .map(|()| DetachSubscriptionResponse {})
+            })
             .await
     }
 }

@@ -5,15 +5,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures::Stream;
-use prost::Message;
 use tokio::task::AbortHandle;
 use tonic::{Request, Status, Streaming};
 
-use super::refused;
-use crate::call::Body;
 use crate::connection::Docket;
 use crate::fault::{After, Course, End};
-use crate::front::{self, Front};
+use crate::front::{self, Front, Refused};
 use crate::hub::{Core, Hub};
 use crate::method::Method;
 use crate::pubsub::proto::{ReceivedMessage, StreamingPullRequest, StreamingPullResponse};
@@ -47,8 +44,7 @@ pub(super) async fn open(
             "The stream ended before its first request.",
         ));
     };
-    let body = Body::StreamingPull(first.clone());
-    let call = front.arrive(Method::StreamingPull, envelope, first.encoded_len(), body)?;
+    let call = front.arrive(Method::StreamingPull, envelope, &first)?;
     let mut script = None;
     let mut reads = u64::MAX;
     match front.hub().faults().decide(&call) {
@@ -69,7 +65,7 @@ pub(super) async fn open(
     let hub = Arc::clone(front.hub());
     let id = hub
         .with(|core, now| core.pubsub.open_stream(now, &first))
-        .map_err(|refusal| refused(&refusal))?;
+        .map_err(Refused::status)?;
     let reader = Reader {
         front: front.clone(),
         id,
@@ -105,7 +101,7 @@ impl Reader {
                 std::future::pending::<()>().await;
             }
             match requests.message().await {
-                Ok(Some(request)) => self.take(nth, request),
+                Ok(Some(request)) => self.take(nth, &request),
                 Ok(None) => {
                     hub.with(|core, now| core.pubsub.handle_half_close(now, self.id));
                     return;
@@ -119,17 +115,15 @@ impl Reader {
         }
     }
 
-    fn take(&self, nth: u64, request: StreamingPullRequest) {
+    fn take(&self, nth: u64, request: &StreamingPullRequest) {
         let hub = self.front.hub();
-        let body = Body::StreamingPull(request.clone());
-        let size = request.encoded_len();
         let call = self
             .front
-            .arrive_on_stream(self.connection, self.id, nth, size, body);
+            .arrive_on_stream(self.connection, self.id, nth, request);
         let serve = || {
             hub.with(|core, now| {
                 // What is wrong with it is told to the client by the stream's end.
-                drop(core.pubsub.handle_stream_request(now, self.id, &request));
+                drop(core.pubsub.handle_stream_request(now, self.id, request));
             });
         };
         match hub.faults().decide(&call) {
@@ -189,7 +183,7 @@ impl Stream for Pulling {
             StreamPoll::Idle => Poll::Pending,
             StreamPoll::End(refusal) => {
                 this.over = true;
-                Poll::Ready(refusal.map(|refusal| Err(refused(&refusal))))
+                Poll::Ready(refusal.map(|refusal| Err(refusal.status())))
             }
         }
     }

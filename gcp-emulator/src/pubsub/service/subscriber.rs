@@ -2,14 +2,11 @@
 
 use std::time::Duration;
 
-use prost::Message;
 use tonic::{Request, Response, Status, Streaming, async_trait};
 
 use super::pulling::{self, Pulling};
-use super::refused;
-use crate::call::Body;
 use crate::fault::Course;
-use crate::front::{self, Front};
+use crate::front::{self, Front, Refused};
 use crate::hub::{Core, Hub};
 use crate::method::Method;
 use crate::pubsub::proto::{
@@ -59,18 +56,10 @@ impl Subscriber for SubscriberService {
         &self,
         request: Request<Subscription>,
     ) -> Result<Response<Subscription>, Status> {
-        let describe = |wanted: &Subscription| Body::CreateSubscription(Box::new(wanted.clone()));
         self.front
-            .unary(
-                Method::CreateSubscription,
-                request,
-                describe,
-                |core, now, wanted| {
-                    core.pubsub
-                        .create_subscription(now, wanted)
-                        .map_err(|refusal| refused(&refusal))
-                },
-            )
+            .unary(Method::CreateSubscription, request, |core, now, wanted| {
+                core.pubsub.create_subscription(now, wanted)
+            })
             .await
     }
 
@@ -78,18 +67,10 @@ impl Subscriber for SubscriberService {
         &self,
         request: Request<GetSubscriptionRequest>,
     ) -> Result<Response<Subscription>, Status> {
-        let describe = |request: &GetSubscriptionRequest| Body::Named(request.subscription.clone());
         self.front
-            .unary(
-                Method::GetSubscription,
-                request,
-                describe,
-                |core, now, request| {
-                    core.pubsub
-                        .subscription(now, &request.subscription)
-                        .map_err(|refusal| refused(&refusal))
-                },
-            )
+            .unary(Method::GetSubscription, request, |core, now, request| {
+                core.pubsub.subscription(now, &request.subscription)
+            })
             .await
     }
 
@@ -97,24 +78,10 @@ impl Subscriber for SubscriberService {
         &self,
         request: Request<UpdateSubscriptionRequest>,
     ) -> Result<Response<Subscription>, Status> {
-        let describe = |request: &UpdateSubscriptionRequest| {
-            let name = request
-                .subscription
-                .as_ref()
-                .map(|wanted| wanted.name.clone());
-            Body::Named(name.unwrap_or_default())
-        };
         self.front
-            .unary(
-                Method::UpdateSubscription,
-                request,
-                describe,
-                |core, now, request| {
-                    core.pubsub
-                        .update_subscription(now, request)
-                        .map_err(|refusal| refused(&refusal))
-                },
-            )
+            .unary(Method::UpdateSubscription, request, |core, now, request| {
+                core.pubsub.update_subscription(now, request)
+            })
             .await
     }
 
@@ -122,28 +89,22 @@ impl Subscriber for SubscriberService {
         &self,
         request: Request<ListSubscriptionsRequest>,
     ) -> Result<Response<ListSubscriptionsResponse>, Status> {
-        let describe = |request: &ListSubscriptionsRequest| Body::Named(request.project.clone());
         self.front
-            .unary(
-                Method::ListSubscriptions,
-                request,
-                describe,
-                |core, _, request| {
-                    let ListSubscriptionsRequest {
-                        project,
-                        page_size,
-                        page_token,
-                    } = request;
-                    let (subscriptions, next_page_token) = core
-                        .pubsub
-                        .list_subscriptions(&project, page_size, &page_token)
-                        .map_err(|refusal| refused(&refusal))?;
-                    Ok(ListSubscriptionsResponse {
-                        subscriptions,
-                        next_page_token,
-                    })
-                },
-            )
+            .unary(Method::ListSubscriptions, request, |core, _, request| {
+                let ListSubscriptionsRequest {
+                    project,
+                    page_size,
+                    page_token,
+                } = request;
+                core.pubsub
+                    .list_subscriptions(&project, page_size, &page_token)
+                    .map(
+                        |(subscriptions, next_page_token)| ListSubscriptionsResponse {
+                            subscriptions,
+                            next_page_token,
+                        },
+                    )
+            })
             .await
     }
 
@@ -151,19 +112,10 @@ impl Subscriber for SubscriberService {
         &self,
         request: Request<DeleteSubscriptionRequest>,
     ) -> Result<Response<()>, Status> {
-        let describe =
-            |request: &DeleteSubscriptionRequest| Body::Named(request.subscription.clone());
         self.front
-            .unary(
-                Method::DeleteSubscription,
-                request,
-                describe,
-                |core, now, request| {
-                    core.pubsub
-                        .delete_subscription(now, &request.subscription)
-                        .map_err(|refusal| refused(&refusal))
-                },
-            )
+            .unary(Method::DeleteSubscription, request, |core, now, request| {
+                core.pubsub.delete_subscription(now, &request.subscription)
+            })
             .await
     }
 
@@ -171,24 +123,16 @@ impl Subscriber for SubscriberService {
         &self,
         request: Request<ModifyAckDeadlineRequest>,
     ) -> Result<Response<()>, Status> {
-        let describe =
-            |request: &ModifyAckDeadlineRequest| Body::ModifyAckDeadline(request.clone());
         self.front
-            .unary(
-                Method::ModifyAckDeadline,
-                request,
-                describe,
-                |core, now, request| {
-                    let ModifyAckDeadlineRequest {
-                        subscription,
-                        ack_ids,
-                        ack_deadline_seconds,
-                    } = request;
-                    core.pubsub
-                        .modify_ack_deadline(now, &subscription, &ack_ids, ack_deadline_seconds)
-                        .map_err(|refusal| refused(&refusal))
-                },
-            )
+            .unary(Method::ModifyAckDeadline, request, |core, now, request| {
+                let ModifyAckDeadlineRequest {
+                    subscription,
+                    ack_ids,
+                    ack_deadline_seconds,
+                } = request;
+                core.pubsub
+                    .modify_ack_deadline(now, &subscription, &ack_ids, ack_deadline_seconds)
+            })
             .await
     }
 
@@ -196,18 +140,11 @@ impl Subscriber for SubscriberService {
         &self,
         request: Request<AcknowledgeRequest>,
     ) -> Result<Response<()>, Status> {
-        let describe = |request: &AcknowledgeRequest| Body::Acknowledge(request.clone());
         self.front
-            .unary(
-                Method::Acknowledge,
-                request,
-                describe,
-                |core, now, request| {
-                    core.pubsub
-                        .acknowledge(now, &request.subscription, &request.ack_ids)
-                        .map_err(|refusal| refused(&refusal))
-                },
-            )
+            .unary(Method::Acknowledge, request, |core, now, request| {
+                core.pubsub
+                    .acknowledge(now, &request.subscription, &request.ack_ids)
+            })
             .await
     }
 
@@ -215,10 +152,7 @@ impl Subscriber for SubscriberService {
         let docket = front::docket(&request);
         let envelope = front::envelope(&request);
         let request = request.into_inner();
-        let size = request.encoded_len();
-        let call = self
-            .front
-            .arrive(Method::Pull, envelope, size, Body::Pull(request.clone()))?;
+        let call = self.front.arrive(Method::Pull, envelope, &request)?;
         let hub = self.front.hub();
         let course = hub.faults().decide(&call);
         if !matches!(course, Course::Serve) {
@@ -253,23 +187,14 @@ impl Subscriber for SubscriberService {
         &self,
         request: Request<ModifyPushConfigRequest>,
     ) -> Result<Response<()>, Status> {
-        let describe =
-            |request: &ModifyPushConfigRequest| Body::Named(request.subscription.clone());
         self.front
-            .unary(
-                Method::ModifyPushConfig,
-                request,
-                describe,
-                |core, now, request| {
-                    core.pubsub
-                        .modify_push_config(
-                            now,
-                            &request.subscription,
-                            request.push_config.as_ref(),
-                        )
-                        .map_err(|refusal| refused(&refusal))
-                },
-            )
+            .unary(Method::ModifyPushConfig, request, |core, now, request| {
+                core.pubsub.modify_push_config(
+                    now,
+                    &request.subscription,
+                    request.push_config.as_ref(),
+                )
+            })
             .await
     }
 
@@ -277,18 +202,10 @@ impl Subscriber for SubscriberService {
         &self,
         request: Request<GetSnapshotRequest>,
     ) -> Result<Response<Snapshot>, Status> {
-        let describe = |request: &GetSnapshotRequest| Body::Named(request.snapshot.clone());
         self.front
-            .unary(
-                Method::GetSnapshot,
-                request,
-                describe,
-                |core, now, request| {
-                    core.pubsub
-                        .snapshot(now, &request.snapshot)
-                        .map_err(|refusal| refused(&refusal))
-                },
-            )
+            .unary(Method::GetSnapshot, request, |core, now, request| {
+                core.pubsub.snapshot(now, &request.snapshot)
+            })
             .await
     }
 
@@ -296,28 +213,20 @@ impl Subscriber for SubscriberService {
         &self,
         request: Request<ListSnapshotsRequest>,
     ) -> Result<Response<ListSnapshotsResponse>, Status> {
-        let describe = |request: &ListSnapshotsRequest| Body::Named(request.project.clone());
         self.front
-            .unary(
-                Method::ListSnapshots,
-                request,
-                describe,
-                |core, now, request| {
-                    let ListSnapshotsRequest {
-                        project,
-                        page_size,
-                        page_token,
-                    } = request;
-                    let (snapshots, next_page_token) = core
-                        .pubsub
-                        .list_snapshots(now, &project, page_size, &page_token)
-                        .map_err(|refusal| refused(&refusal))?;
-                    Ok(ListSnapshotsResponse {
+            .unary(Method::ListSnapshots, request, |core, now, request| {
+                let ListSnapshotsRequest {
+                    project,
+                    page_size,
+                    page_token,
+                } = request;
+                core.pubsub
+                    .list_snapshots(now, &project, page_size, &page_token)
+                    .map(|(snapshots, next_page_token)| ListSnapshotsResponse {
                         snapshots,
                         next_page_token,
                     })
-                },
-            )
+            })
             .await
     }
 
@@ -325,18 +234,10 @@ impl Subscriber for SubscriberService {
         &self,
         request: Request<CreateSnapshotRequest>,
     ) -> Result<Response<Snapshot>, Status> {
-        let describe = |request: &CreateSnapshotRequest| Body::Named(request.name.clone());
         self.front
-            .unary(
-                Method::CreateSnapshot,
-                request,
-                describe,
-                |core, now, request| {
-                    core.pubsub
-                        .create_snapshot(now, request)
-                        .map_err(|refusal| refused(&refusal))
-                },
-            )
+            .unary(Method::CreateSnapshot, request, |core, now, request| {
+                core.pubsub.create_snapshot(now, request)
+            })
             .await
     }
 
@@ -344,21 +245,10 @@ impl Subscriber for SubscriberService {
         &self,
         request: Request<UpdateSnapshotRequest>,
     ) -> Result<Response<Snapshot>, Status> {
-        let describe = |request: &UpdateSnapshotRequest| {
-            let name = request.snapshot.as_ref().map(|wanted| wanted.name.clone());
-            Body::Named(name.unwrap_or_default())
-        };
         self.front
-            .unary(
-                Method::UpdateSnapshot,
-                request,
-                describe,
-                |core, now, request| {
-                    core.pubsub
-                        .update_snapshot(now, request)
-                        .map_err(|refusal| refused(&refusal))
-                },
-            )
+            .unary(Method::UpdateSnapshot, request, |core, now, request| {
+                core.pubsub.update_snapshot(now, request)
+            })
             .await
     }
 
@@ -366,25 +256,16 @@ impl Subscriber for SubscriberService {
         &self,
         request: Request<DeleteSnapshotRequest>,
     ) -> Result<Response<()>, Status> {
-        let describe = |request: &DeleteSnapshotRequest| Body::Named(request.snapshot.clone());
         self.front
-            .unary(
-                Method::DeleteSnapshot,
-                request,
-                describe,
-                |core, now, request| {
-                    core.pubsub
-                        .delete_snapshot(now, &request.snapshot)
-                        .map_err(|refusal| refused(&refusal))
-                },
-            )
+            .unary(Method::DeleteSnapshot, request, |core, now, request| {
+                core.pubsub.delete_snapshot(now, &request.snapshot)
+            })
             .await
     }
 
     async fn seek(&self, request: Request<SeekRequest>) -> Result<Response<SeekResponse>, Status> {
-        let describe = |request: &SeekRequest| Body::Seek(request.clone());
         self.front
-            .unary(Method::Seek, request, describe, |core, now, request| {
+            .unary(Method::Seek, request, |core, now, request| {
                 let SeekRequest {
                     subscription,
                     target,
@@ -399,8 +280,7 @@ impl Subscriber for SubscriberService {
                     }
                     None => Err(Refusal::NoSeekTarget),
                 }
-                .map_err(|refusal| refused(&refusal))?;
-                Ok(SeekResponse {})
+                .map(|()| SeekResponse {})
             })
             .await
     }
@@ -424,7 +304,7 @@ fn pull_once(
     let messages = core
         .pubsub
         .pull(now, &request.subscription, request.max_messages)
-        .map_err(|refusal| refused(&refusal))?;
+        .map_err(Refused::status)?;
     pulling::plan_redeliveries(hub, core, now, &request.subscription, &messages);
     Ok(messages)
 }
