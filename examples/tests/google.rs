@@ -1,5 +1,6 @@
-//! The main job on Google's Pub/Sub emulator, the outside witness. Needs a JDK and the emulator of
-//! the Cloud SDK, and exists only with the feature `witness`.
+//! The main job on Google's Pub/Sub emulator, the outside witness: the one that
+//! `PUBSUB_EMULATOR_HOST` names, or one of its own. Needs a JDK and the emulator of the Cloud SDK,
+//! and exists only with the feature `witness`.
 
 #![expect(
     clippy::unwrap_used,
@@ -14,11 +15,19 @@ use examples::orders::{self, Options, Program, Report};
 
 /// Google's emulator, as long as the value lives.
 struct GoogleEmulator {
-    pid: String,
+    /// The process, if it is ours to stop.
+    pid: Option<String>,
     address: String,
 }
 
 impl GoogleEmulator {
+    fn running_or_started() -> Self {
+        match std::env::var("PUBSUB_EMULATOR_HOST") {
+            Ok(address) if !address.is_empty() => Self { pid: None, address },
+            Ok(_) | Err(_) => Self::start(),
+        }
+    }
+
     fn start() -> Self {
         // It takes no port 0; between this and its start somebody else may take the port, and then
         // the start fails.
@@ -40,7 +49,7 @@ impl GoogleEmulator {
         );
         let pid = String::from_utf8(output.stdout).unwrap().trim().to_owned();
         Self {
-            pid,
+            pid: Some(pid),
             address: format!("127.0.0.1:{port}"),
         }
     }
@@ -48,11 +57,12 @@ impl GoogleEmulator {
 
 impl Drop for GoogleEmulator {
     fn drop(&mut self) {
-        let stopped = Command::new("kill").arg(&self.pid).status();
+        let Some(pid) = &self.pid else { return };
+        let stopped = Command::new("kill").arg(pid).status();
+        // While a test fails already, that is what is to be read.
         assert!(
-            stopped.is_ok_and(|status| status.success()),
-            "process {} remains",
-            self.pid
+            std::thread::panicking() || stopped.is_ok_and(|status| status.success()),
+            "process {pid} remains"
         );
     }
 }
@@ -67,7 +77,7 @@ async fn run(google: &GoogleEmulator, flags: &str) -> Report {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_lost_on_googles_emulator_with_a_crash_and_without() {
-    let google = GoogleEmulator::start();
+    let google = GoogleEmulator::running_or_started();
     for (flags, restarts) in [
         ("--orders 1000 --checkpoint-interval 200ms", 0),
         (
