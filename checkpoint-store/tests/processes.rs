@@ -1,12 +1,14 @@
 //! Two processes on one directory.
 //!
-//! The other process is this test binary, started again with only `the_other_process` to run; it
-//! owns the store and does what it is told on its standard input, one line each.
+//! The other process is this test binary, started again with the test [`ENTRY`] alone, which finds
+//! [`DIRECTORY`] in its environment and takes the other part: it owns the store and does what it is
+//! told on its standard input, one line each.
 
 #![expect(clippy::unwrap_used, reason = "a test fails where an expectation does")]
 
 use std::{
     env,
+    ffi::OsString,
     io::{BufRead, BufReader, Lines, Write},
     path::Path,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
@@ -17,6 +19,8 @@ use checkpoint_store::{CheckpointStore, FileStore, StoreError};
 use connector_core::Epoch;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
+/// The test through which the other process comes in.
+const ENTRY: &str = "the_second_process_hears_who_has_the_store";
 const DIRECTORY: &str = "CHECKPOINT_STORE_TEST_DIRECTORY";
 const SAYS: &str = "the other process: ";
 
@@ -34,7 +38,7 @@ struct Other {
 impl Other {
     fn start(directory: &Path) -> Self {
         let mut child = Command::new(env::current_exe().unwrap())
-            .args(["--ignored", "--exact", "--nocapture", "the_other_process"])
+            .args(["--exact", "--nocapture", ENTRY])
             .env(DIRECTORY, directory)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -99,40 +103,30 @@ impl Drop for Other {
     }
 }
 
-#[test]
-#[ignore = "the other half of the tests in this file, which start it"]
-fn the_other_process() {
-    let Some(directory) = env::var_os(DIRECTORY) else {
-        println!("only the tests of this file can use this one");
-        return;
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .build()
-        .unwrap();
+/// What the other process does.
+async fn be_the_other(directory: OsString) {
     let say = |what: &dyn std::fmt::Display| println!("\n{SAYS}{what}");
-    runtime.block_on(async {
-        let mut store = match FileStore::open(directory).await {
-            Ok(store) => store,
-            Err(error) => return say(&error),
+    let mut store = match FileStore::open(directory).await {
+        Ok(store) => store,
+        Err(error) => return say(&error),
+    };
+    say(&"open");
+    for line in std::io::stdin().lines() {
+        let line = line.unwrap();
+        let (what, epoch) = line.split_once(' ').unwrap();
+        let number = epoch.parse().unwrap();
+        let epoch = Epoch::new(number);
+        let done = match what {
+            "save" => store.save(epoch, state(number)).await,
+            "settled" => store.settled(epoch).await,
+            "committing" => store.committing(epoch).await,
+            other => panic!("{other}"),
         };
-        say(&"open");
-        for line in std::io::stdin().lines() {
-            let line = line.unwrap();
-            let (what, epoch) = line.split_once(' ').unwrap();
-            let number = epoch.parse().unwrap();
-            let epoch = Epoch::new(number);
-            let done = match what {
-                "save" => store.save(epoch, state(number)).await,
-                "settled" => store.settled(epoch).await,
-                "committing" => store.committing(epoch).await,
-                other => panic!("{other}"),
-            };
-            match done {
-                Ok(()) => say(&"done"),
-                Err(error) => say(&error),
-            }
+        match done {
+            Ok(()) => say(&"done"),
+            Err(error) => say(&error),
         }
-    });
+    }
 }
 
 #[tokio::test]
@@ -159,6 +153,9 @@ async fn a_second_process_is_refused_while_the_first_one_lives() {
 
 #[tokio::test]
 async fn the_second_process_hears_who_has_the_store() {
+    if let Some(directory) = env::var_os(DIRECTORY) {
+        return be_the_other(directory).await;
+    }
     let directory = tempfile::tempdir().unwrap();
     let store = FileStore::open(directory.path()).await.unwrap();
     let said = Other::start(directory.path()).answer();
