@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use crate::environment;
 use crate::server::{Handler, chain, handler, publish, published, read, refuse, spawn};
 use crate::tls::{TlsServer, connect};
 
@@ -431,45 +432,23 @@ async fn a_key_file_that_is_repaired_is_used_by_the_next_call() {
     assert_claims(&taken(&tokens)[0]);
 }
 
-/// Application-default credentials read the environment, which only a new process can be given
-/// safely: this test starts itself as a child.
-#[test]
-fn application_default_credentials_work_out_of_the_box() {
-    let folder = tempfile::tempdir().unwrap();
-    let good = key_file(folder.path(), PRIVATE_KEY);
-    let child = |credentials: &Path, expected: &str| {
-        std::process::Command::new(std::env::current_exe().unwrap())
-            .args([
-                "--exact",
-                "credentials::as_child_with_default_credentials",
-                "--ignored",
-            ])
-            .env("GOOGLE_APPLICATION_CREDENTIALS", credentials)
-            .env("EXPECTED_OUTCOME", expected)
-            .output()
-            .unwrap()
-    };
-    for (path, expected) in [
-        (good, "accepted"),
-        (folder.path().join("missing"), "no default"),
-    ] {
-        let output = child(&path, expected);
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(
-            output.status.success() && text.contains("1 passed"),
-            "{text}"
-        );
-    }
-}
-
 #[tokio::test]
-#[ignore = "started by the test above, with an environment of its own"]
-async fn as_child_with_default_credentials() {
+async fn application_default_credentials_work_out_of_the_box() {
+    const VARIABLE: &str = "GOOGLE_APPLICATION_CREDENTIALS";
+    let Some(role) = environment::role() else {
+        let test = "credentials::application_default_credentials_work_out_of_the_box";
+        let folder = tempfile::tempdir().unwrap();
+        let good = key_file(folder.path(), PRIVATE_KEY);
+        environment::run(test, "accepted", &[(VARIABLE, good.as_os_str())]);
+        let missing = folder.path().join("missing");
+        environment::run(test, "no default", &[(VARIABLE, missing.as_os_str())]);
+        return;
+    };
     let (handler, tokens) = checking(|_| true);
     let server = TlsServer::start(handler).await;
     let connection = connect(server.endpoint(), Credentials::application_default());
     let outcome = publish(&connection).await;
-    if std::env::var("EXPECTED_OUTCOME").unwrap() == "accepted" {
+    if role == "accepted" {
         outcome.unwrap();
         assert_claims(&taken(&tokens)[0]);
     } else {
@@ -478,8 +457,7 @@ async fn as_child_with_default_credentials() {
             error.credentials_error(),
             Some(&CredentialsError::NoDefault)
         );
-        let path = std::env::var("GOOGLE_APPLICATION_CREDENTIALS").unwrap();
-        assert_absent(&path, &error);
+        assert_absent(&std::env::var(VARIABLE).unwrap(), &error);
     }
 }
 

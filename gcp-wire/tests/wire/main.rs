@@ -3,6 +3,7 @@
 
 #[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
 mod credentials;
+mod environment;
 mod frames;
 mod metered;
 mod pull;

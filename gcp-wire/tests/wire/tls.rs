@@ -19,6 +19,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 
+use crate::environment;
 use crate::server::{
     Handler, chain, handler, publish, published, read, refuse, serve, spawn, streamed,
 };
@@ -163,6 +164,42 @@ async fn a_server_of_another_ca_is_a_fatal_error_and_gets_no_credentials() {
     assert_eq!((error.fault(), error.never_sent()), (Fault::Fatal, true));
     let text = chain(&error);
     assert!(text.contains("certificate"), "{text}");
+}
+
+#[tokio::test]
+async fn the_roots_of_the_system_are_trusted_where_no_ca_is_given() {
+    // Where OpenSSL, and those who follow it, look for the system's roots.
+    const VARIABLE: &str = "SSL_CERT_FILE";
+    if environment::role().is_none() {
+        let test = "tls::the_roots_of_the_system_are_trusted_where_no_ca_is_given";
+        let folder = tempfile::tempdir().unwrap();
+        let roots = folder.path().join("roots.pem");
+        environment::run(test, "with roots", &[(VARIABLE, roots.as_os_str())]);
+        return;
+    }
+    let roots = std::env::var_os(VARIABLE).unwrap();
+    let server = TlsServer::start(guarded("token-0")).await;
+    let call = async || {
+        let source = Counting::default();
+        let credentials = Credentials::custom(source);
+        publish(&connect(server.untrusted(), credentials)).await
+    };
+
+    let error = call().await.unwrap_err();
+    assert_eq!((error.fault(), error.never_sent()), (Fault::Fatal, true));
+    assert!(
+        error.to_string().contains("no root certificates"),
+        "{error}"
+    );
+
+    let other = TlsServer::start(guarded("token-0")).await;
+    std::fs::write(&roots, &other.ca).unwrap();
+    let error = call().await.unwrap_err();
+    assert_eq!((error.fault(), error.never_sent()), (Fault::Fatal, true));
+    assert!(chain(&error).contains("certificate"), "{error}");
+
+    std::fs::write(&roots, &server.ca).unwrap();
+    call().await.unwrap();
 }
 
 #[tokio::test]
