@@ -1,16 +1,17 @@
 //! How a sink is set up.
 
+mod sink_driver;
+
+pub use sink_driver::SinkDriver;
+
 use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use connector_core::{
     Budget, DestinationResolver, Encode, Epoch, Fail, FailureHandler, Fixed, Limits, Restored,
     StateError, Versioned,
 };
-use futures::future::BoxFuture;
 use gcp_wire::{Connection, ConnectionOptions, Credentials, Endpoint, QueueName, Service};
 
 use crate::driver::{Driver, Shared};
@@ -20,7 +21,7 @@ use crate::naming::{KeyOf, Naming, TaskKey};
 use crate::options::Options;
 use crate::sink::{CloudTasksSink, Preparation};
 use crate::state::{CONNECTOR, SinkState};
-use crate::task::{AllowedHosts, HttpTask};
+use crate::task::{AllowedHosts, Task};
 
 /// Sets a [`CloudTasksSink`] up.
 ///
@@ -29,7 +30,7 @@ use crate::task::{AllowedHosts, HttpTask};
 /// settings to judge is checked by [`build`](Self::build), and refused with both named.
 #[must_use = "nothing is created before build()"]
 pub struct SinkBuilder<R> {
-    encode: Box<dyn Encode<R, HttpTask>>,
+    encode: Box<dyn Encode<R, Task>>,
     resolve: Option<Box<dyn DestinationResolver<R, QueueName>>>,
     key: Option<KeyOf<R>>,
     minted: bool,
@@ -45,7 +46,7 @@ pub struct SinkBuilder<R> {
 }
 
 impl<R> SinkBuilder<R> {
-    pub(crate) fn new(encode: Box<dyn Encode<R, HttpTask>>) -> Self {
+    pub(crate) fn new(encode: Box<dyn Encode<R, Task>>) -> Self {
         Self {
             encode,
             resolve: None,
@@ -127,6 +128,17 @@ impl<R> SinkBuilder<R> {
     /// yours.
     pub fn allow_hosts<H: Into<String>>(mut self, hosts: impl IntoIterator<Item = H>) -> Self {
         self.hosts = Some(hosts.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Bounds an encoded task, its name included; a larger one is a rejection. `None` sends whatever
+    /// there is. Default: 1,048,571 bytes, the largest task that the service was seen to store.
+    ///
+    /// What the service adds itself comes on top, so what the default refuses, the service refuses
+    /// for certain; the documented 100 KB are not enforced. A smaller limit protects a target or a
+    /// budget, a larger one is for a service that has come to take more.
+    pub fn largest_task(mut self, bytes: impl Into<Option<usize>>) -> Self {
+        self.options.largest_task = bytes.into();
         self
     }
 
@@ -328,10 +340,11 @@ impl<R> SinkBuilder<R> {
             resolve,
             naming,
             hosts,
+            largest: options.largest_task,
         };
         Ok((
             CloudTasksSink::new(preparation, shared),
-            SinkDriver(Box::pin(driver.into_future())),
+            SinkDriver::new(Box::pin(driver.into_future())),
         ))
     }
 }
@@ -369,27 +382,5 @@ impl<R> fmt::Debug for SinkBuilder<R> {
             .field("credentials", &self.credentials)
             .field("options", &self.options)
             .finish_non_exhaustive()
-    }
-}
-
-/// The driver of a sink, to be polled until it ends.
-///
-/// # Cancel safety
-///
-/// Dropping it ends the sink: what has no verdict never gets one, and comes again after a restore.
-#[must_use = "a sink does nothing while its driver is not polled"]
-pub struct SinkDriver(BoxFuture<'static, ()>);
-
-impl Future for SinkDriver {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        self.0.as_mut().poll(cx)
-    }
-}
-
-impl fmt::Debug for SinkDriver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SinkDriver").finish_non_exhaustive()
     }
 }

@@ -22,7 +22,10 @@ pub use sink::CloudTasksSink;
 pub use state::SinkState;
 pub use stats::Stats;
 pub use submitted::Submitted;
-pub use task::{HeaderRule, HttpMethod, HttpTask, TaskError, UrlRule};
+pub use task::{
+    AppEngineTask, FullTask, HeaderRule, HttpMethod, HttpTask, RelativeUriRule, RetryRule, Task,
+    TaskError, TaskRetries, UrlRule,
+};
 
 pub use gcp_wire::{
     Code, Credentials, CredentialsError, CredentialsSource, Endpoint, EndpointError, Fault,

@@ -13,11 +13,17 @@ const STREAMS_PER_CHANNEL: usize = 100;
 /// The service refuses a client deadline above 30 s.
 const LONGEST_ATTEMPT: Duration = Duration::from_secs(30);
 
+/// The largest encoded task the service was seen to store: 1 MiB less 5 bytes. What it adds itself
+/// (times, a name, a User-Agent) comes on top of what is measured here.
+const LARGEST_TASK: usize = 1024 * 1024 - 5;
+
 /// Every setting with a default. The reasons stand with the builder's methods.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Options {
     pub(crate) instance: String,
     pub(crate) limits: Limits,
+    /// The largest encoded task in bytes.
+    pub(crate) largest_task: Option<usize>,
     pub(crate) channels: usize,
     pub(crate) attempt_deadline: Duration,
     pub(crate) retries: RetryBudget,
@@ -31,6 +37,7 @@ impl Default for Options {
         Self {
             instance: "0".to_owned(),
             limits: Limits::new(1_000, 64 * 1024 * 1024),
+            largest_task: Some(LARGEST_TASK),
             channels: 1,
             attempt_deadline: Duration::from_secs(20),
             retries: RetryBudget::new(8, Duration::from_millis(100), Duration::from_secs(10)),
@@ -60,6 +67,9 @@ impl Options {
                 format!("{:?}", self.limits),
                 "at least one item and one byte",
             );
+        }
+        if self.largest_task == Some(0) {
+            return range("largest_task", "0".to_owned(), "at least 1 byte, or None");
         }
         if !(1..=256).contains(&self.channels) {
             return range("channels", self.channels.to_string(), "1 to 256");
@@ -137,6 +147,7 @@ mod tests {
         let options = Options::default();
         assert_eq!(options.instance, "0");
         assert_eq!(options.limits, Limits::new(1_000, 67_108_864));
+        assert_eq!(options.largest_task, Some(1_048_571));
         assert_eq!(options.channels, 1);
         assert_eq!(options.attempt_deadline, Duration::from_secs(20));
         let budget = |attempts, first, cap| {
@@ -169,6 +180,10 @@ mod tests {
             (
                 "limits",
                 wrong(|options| options.limits = Limits::new(1, 0)),
+            ),
+            (
+                "largest_task is 0",
+                wrong(|options| options.largest_task = Some(0)),
             ),
             ("channels is 0", wrong(|options| options.channels = 0)),
             ("channels is 257", wrong(|options| options.channels = 257)),

@@ -9,6 +9,8 @@ use prost::encoding::{WireType, encode_key, encode_varint, string};
 const PARENT: u32 = 1;
 /// `task` of `CreateTaskRequest`.
 const TASK: u32 = 2;
+/// `name` of `Task`.
+const NAME: u32 = 1;
 
 /// An encoded CreateTask request.
 ///
@@ -24,15 +26,30 @@ pub(crate) struct Request {
 
 impl Request {
     pub(crate) fn new(queue: &QueueName, task: &proto::tasks::Task) -> Self {
+        Self::encode(queue, task.encoded_len(), |bytes| task.encode_raw(bytes))
+    }
+
+    /// A task that is encoded already, without a name, and the name it gets.
+    pub(crate) fn of_encoded(queue: &QueueName, name: &str, rest: &Bytes) -> Self {
+        let mut named = Vec::new();
+        if !name.is_empty() {
+            string::encode(NAME, &name.to_owned(), &mut named);
+        }
+        Self::encode(queue, named.len() + rest.len(), |bytes| {
+            bytes.extend_from_slice(&named);
+            bytes.extend_from_slice(rest);
+        })
+    }
+
+    fn encode(queue: &QueueName, task_len: usize, task: impl FnOnce(&mut BytesMut)) -> Self {
         let parent = queue.as_str().to_owned();
-        let task_len = task.encoded_len();
         // Two keys of one byte and two lengths of at most ten.
         let mut bytes = BytesMut::with_capacity(parent.len() + task_len + 22);
         string::encode(PARENT, &parent, &mut bytes);
         encode_key(TASK, WireType::LengthDelimited, &mut bytes);
         encode_varint(task_len as u64, &mut bytes);
         let task_at = bytes.len();
-        task.encode_raw(&mut bytes);
+        task(&mut bytes);
         let bytes = bytes.freeze();
         let task = bytes.slice(task_at..);
         Self { bytes, task }

@@ -23,7 +23,7 @@ use crate::event;
 use crate::state::SinkState;
 use crate::stats::Stats;
 use crate::submitted::Submitted;
-use crate::task::HttpTask;
+use crate::task::Task;
 use preparation::Prepared;
 
 /// A sink that creates one Cloud Task per record.
@@ -49,19 +49,24 @@ pub struct CloudTasksSink<R> {
 impl<R> CloudTasksSink<R> {
     /// Starts building a sink whose records become tasks through `encode`.
     ///
-    /// A closure `|order: &Order| Ok(Some(HttpTask::post(url)?.json(order)?))` is an encoder.
+    /// A closure `|order: &Order| Ok(Some(HttpTask::post(url)?.json(order)?))` is an encoder; so is
+    /// one that answers an [`AppEngineTask`](crate::AppEngineTask), a
+    /// [`FullTask`](crate::FullTask), or a [`Task`] of any kind.
     /// `Ok(None)` skips the record, which is counted; an `Err` is that record's own failure and
     /// goes to the failure handler.
-    pub fn builder<F>(encode: F) -> SinkBuilder<R>
+    pub fn builder<F, T>(mut encode: F) -> SinkBuilder<R>
     where
-        F: FnMut(&R) -> Result<Option<HttpTask>, BoxError> + Send + 'static,
+        F: FnMut(&R) -> Result<Option<T>, BoxError> + Send + 'static,
+        T: Into<Task>,
     {
+        let encode = move |record: &R| Ok(encode(record)?.map(Into::into));
         SinkBuilder::new(Box::new(encode))
     }
 
     /// Starts building a sink with an encoder that is a type of its own.
-    pub fn builder_with(encoder: impl Encode<R, HttpTask> + 'static) -> SinkBuilder<R> {
-        SinkBuilder::new(Box::new(encoder))
+    pub fn builder_with<T: Into<Task>>(mut encoder: impl Encode<R, T> + 'static) -> SinkBuilder<R> {
+        let encode = move |record: &R| Ok(encoder.encode(record)?.map(Into::into));
+        SinkBuilder::new(Box::new(encode))
     }
 
     pub(crate) const fn new(preparation: Preparation<R>, shared: Arc<Shared>) -> Self {

@@ -10,19 +10,16 @@ use crate::machine::Create;
 use crate::naming::{Named, Naming, TaskKey, hashed, minted};
 use crate::request::Request;
 use crate::state::CONNECTOR;
-use crate::task::{AllowedHosts, HttpTask, TaskError};
-
-/// The largest encoded task the service was seen to store: 1 MiB less 5 bytes. What it adds itself
-/// (times, a name, a User-Agent) comes on top of what is measured here, so whatever is refused for
-/// this is refused by the service for certain; the documented 100 KB is not enforced.
-const LARGEST_TASK: usize = 1024 * 1024 - 5;
+use crate::task::{AllowedHosts, Task, TaskError};
 
 /// What makes a task of a record: the host's closures and checks, outside any lock.
 pub(crate) struct Preparation<R> {
-    pub(crate) encode: Box<dyn Encode<R, HttpTask>>,
+    pub(crate) encode: Box<dyn Encode<R, Task>>,
     pub(crate) resolve: Box<dyn DestinationResolver<R, QueueName>>,
     pub(crate) naming: Naming<R>,
     pub(crate) hosts: Option<AllowedHosts>,
+    /// The largest encoded task in bytes.
+    pub(crate) largest: Option<usize>,
 }
 
 /// What a record became.
@@ -81,7 +78,7 @@ impl<R> Preparation<R> {
                 TaskKey::Key(key) if !key.is_empty() => (Some(hashed(&key)), Named::ByKey),
                 TaskKey::Key(_) | TaskKey::Missing => return Err(SinkError::NoKey { queue }),
                 TaskKey::Failed(cause) => {
-                    let unnamed = Request::new(&queue, &task.into_message(String::new()));
+                    let unnamed = task.into_request(&queue, String::new());
                     return Ok(Some(reject_task(
                         &queue,
                         unnamed,
@@ -94,13 +91,11 @@ impl<R> Preparation<R> {
         let checked = task.check(now, self.hosts.as_ref());
         // Ids of our own making are 32 or 64 hexadecimal characters, which need no check.
         let name = id.map_or_else(String::new, |id| format!("{}/tasks/{id}", queue.as_str()));
-        let request = Request::new(&queue, &task.into_message(name));
-        let checked = checked.and_then(|()| match request.task.len() {
-            bytes if bytes > LARGEST_TASK => Err(TaskError::TooLarge {
-                bytes,
-                limit: LARGEST_TASK,
-            }),
-            _ => Ok(()),
+        let request = task.into_request(&queue, name);
+        let bytes = request.task.len();
+        let checked = checked.and_then(|()| match self.largest {
+            Some(limit) if bytes > limit => Err(TaskError::TooLarge { bytes, limit }),
+            Some(_) | None => Ok(()),
         });
         Ok(Some(match checked {
             Ok(()) => Prepared::Create(Create {

@@ -38,11 +38,41 @@ pub enum TaskError {
     },
     /// The method takes no body, and there is one.
     #[error(
-        "{method} takes no body, only POST, PUT and PATCH do; the task was not created, leave the body empty or use another method"
+        "{method} takes no body here, only {allowed} do; the task was not created, leave the body empty or use another method"
     )]
     BodyNotAllowed {
         /// The method.
         method: HttpMethod,
+        /// The methods that take one, as text.
+        allowed: &'static str,
+    },
+    /// The URI of an App Engine task is not one within its application.
+    #[error("the relative URI {uri:?} {rule}; the task was not created")]
+    RelativeUri {
+        /// The URI without its query string, at most 200 characters of it.
+        uri: String,
+        /// What is wrong with it.
+        rule: RelativeUriRule,
+    },
+    /// The service refuses these rules for repeating the call.
+    #[error("the task's retries {rule}; the task was not created")]
+    Retries {
+        /// What is wrong with them.
+        rule: RetryRule,
+    },
+    /// A whole task, given encoded, has a name; names are the sink's business.
+    #[error(
+        "the encoded task has a name, which is the sink's to give; the task was not created, leave the name unset or call unnamed()"
+    )]
+    Named,
+    /// A whole task, given encoded, neither calls a URL nor an App Engine application.
+    #[error("the encoded task has no target; the task was not created")]
+    NoTarget,
+    /// A whole task, given encoded, is no task, or a part of it holds what the service cannot read.
+    #[error("{part} of the encoded task cannot be read; the task was not created")]
+    Unreadable {
+        /// The field, or `message` for the whole.
+        part: &'static str,
     },
     /// The service would not pass this header on as it is.
     #[error("the header {name:?} {rule}; the task was not created")]
@@ -75,13 +105,15 @@ pub enum TaskError {
         /// The host that the URL names.
         host: String,
     },
-    /// The dispatch deadline is outside 15 s to 30 min.
+    /// The dispatch deadline is outside 15 s to 30 min, or 24 h and 15 s for App Engine.
     #[error(
-        "the dispatch deadline of {}s is outside 15 s to 30 min; the task was not created", deadline.as_secs_f64()
+        "the dispatch deadline of {}s is outside 15 s to {} s; the task was not created", deadline.as_secs_f64(), longest.as_secs()
     )]
     DispatchDeadline {
         /// The deadline that was asked for.
         deadline: Duration,
+        /// The longest one.
+        longest: Duration,
     },
     /// The task is scheduled more than 720 h ahead.
     #[error(
@@ -91,12 +123,12 @@ pub enum TaskError {
         /// How far ahead, when the record was accepted.
         ahead: Duration,
     },
-    /// The encoded task is larger than the service can store.
-    #[error("the task has {bytes} bytes encoded, the service takes {limit}; it was not created")]
+    /// The encoded task is larger than the service can store, or than the sink's own limit.
+    #[error("the task has {bytes} bytes encoded, {limit} are the limit; it was not created")]
     TooLarge {
         /// The size of the encoded task, its name included.
         bytes: usize,
-        /// The largest task the service was seen to take.
+        /// The largest task that the sink sends.
         limit: usize,
     },
     /// The body does not serialize as JSON.
@@ -135,6 +167,68 @@ impl fmt::Display for UrlRule {
             Self::Whitespace => "holds white space or a control character, percent-encode it",
             Self::Fragment => "has a fragment, which would never reach the target",
             Self::Backslash => "holds a backslash before its path",
+        })
+    }
+}
+
+/// What is wrong with the URI of an App Engine task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RelativeUriRule {
+    /// It has more than 2,083 characters.
+    TooLong,
+    /// It does not start with a slash.
+    Slash,
+    /// It holds white space or a control character.
+    Whitespace,
+    /// It starts with two slashes, so that a host follows.
+    Authority,
+    /// It has a fragment, which is never sent.
+    Fragment,
+    /// A percent sign is not followed by two hexadecimal digits.
+    Escape,
+    /// It holds a character that a URI does not.
+    Character,
+}
+
+impl fmt::Display for RelativeUriRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TooLong => "has more than 2083 characters",
+            Self::Slash => "does not start with a slash",
+            Self::Whitespace => "holds white space or a control character, percent-encode it",
+            Self::Authority => "starts with two slashes, so that a host would follow",
+            Self::Fragment => "has a fragment, which would never reach the target",
+            Self::Escape => "has a percent sign without two hexadecimal digits after it",
+            Self::Character => "holds a character that a URI does not, percent-encode it",
+        })
+    }
+}
+
+/// What is wrong with the retries of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RetryRule {
+    /// The number of attempts is out of range.
+    Attempts,
+    /// The number of doublings is out of range.
+    Doublings,
+    /// A span of time is negative or longer than 315,576,000,000 s.
+    Span,
+    /// The limit of time is not in whole seconds.
+    WholeSeconds,
+    /// The shortest wait is longer than the longest.
+    Backoff,
+}
+
+impl fmt::Display for RetryRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Attempts => "have a number of attempts that is out of range",
+            Self::Doublings => "have a number of doublings that is out of range",
+            Self::Span => "have a span of time that no message holds",
+            Self::WholeSeconds => "have a limit of time that is not in whole seconds",
+            Self::Backoff => "have a shortest wait that is longer than the longest",
         })
     }
 }

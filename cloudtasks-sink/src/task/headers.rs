@@ -45,6 +45,13 @@ impl Headers {
         self.entries.push((name, value));
     }
 
+    /// The headers of a message, which may spell one name in two ways; each is checked.
+    pub(super) fn of_map(map: BTreeMap<String, String>) -> Self {
+        Self {
+            entries: map.into_iter().collect(),
+        }
+    }
+
     pub(super) fn has(&self, name: &str) -> bool {
         self.entries
             .iter()
@@ -55,9 +62,30 @@ impl Headers {
         self.entries.iter().map(|(name, _)| name.as_str()).collect()
     }
 
+    /// The rules for HTTP tasks.
     pub(super) fn check(&self) -> Result<(), TaskError> {
+        self.check_all(|name| {
+            RESERVED.contains(&name)
+                || RESERVED_PREFIXES
+                    .iter()
+                    .any(|prefix| name.starts_with(prefix))
+        })
+    }
+
+    /// The rules for App Engine tasks, of which the service adds to a User-Agent and leaves the
+    /// rest to the application (interface definition).
+    pub(super) fn check_app_engine(&self) -> Result<(), TaskError> {
+        self.check_all(|name| {
+            ["host", "content-length"].contains(&name)
+                || ["x-google-", "x-appengine-"]
+                    .iter()
+                    .any(|prefix| name.starts_with(prefix))
+        })
+    }
+
+    fn check_all(&self, is_reserved: impl Fn(&str) -> bool) -> Result<(), TaskError> {
         for (name, value) in &self.entries {
-            if let Some(rule) = broken_rule(name, value) {
+            if let Some(rule) = broken_rule(name, value, &is_reserved) {
                 return Err(TaskError::Header {
                     name: excerpt(name),
                     rule,
@@ -72,15 +100,11 @@ impl Headers {
     }
 }
 
-fn broken_rule(name: &str, value: &str) -> Option<HeaderRule> {
+fn broken_rule(name: &str, value: &str, is_reserved: impl Fn(&str) -> bool) -> Option<HeaderRule> {
     let lower = name.to_ascii_lowercase();
     if name.is_empty() || !name.bytes().all(is_token) {
         Some(HeaderRule::Name)
-    } else if RESERVED.contains(&lower.as_str())
-        || RESERVED_PREFIXES
-            .iter()
-            .any(|prefix| lower.starts_with(prefix))
-    {
+    } else if is_reserved(&lower) {
         Some(HeaderRule::Reserved)
     } else if value.is_empty() {
         Some(HeaderRule::Empty)

@@ -4,7 +4,7 @@ use std::fmt;
 
 use gcp_wire::proto;
 
-/// The method of an HTTP task.
+/// The method of a task's call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HttpMethod {
@@ -25,12 +25,27 @@ pub enum HttpMethod {
 }
 
 impl HttpMethod {
-    /// Whether the service accepts a body with this method: POST, PUT and PATCH.
+    /// Whether the service accepts a body with this method: POST, PUT and PATCH. An App Engine task
+    /// has one with POST and PUT only.
     #[must_use]
     pub const fn takes_body(self) -> bool {
         match self {
             Self::Post | Self::Put | Self::Patch => true,
             Self::Get | Self::Head | Self::Delete | Self::Options => false,
+        }
+    }
+
+    /// The method that a number means to the service: POST, where it knows none of that number.
+    pub(super) fn of_number(number: i32) -> Self {
+        use proto::tasks::HttpMethod as Wire;
+        match Wire::try_from(number) {
+            Ok(Wire::Put) => Self::Put,
+            Ok(Wire::Patch) => Self::Patch,
+            Ok(Wire::Get) => Self::Get,
+            Ok(Wire::Head) => Self::Head,
+            Ok(Wire::Delete) => Self::Delete,
+            Ok(Wire::Options) => Self::Options,
+            Ok(Wire::Post | Wire::Unspecified) | Err(_) => Self::Post,
         }
     }
 

@@ -53,3 +53,21 @@ pub(super) fn header(oidc: Option<Token>, oauth: Option<Token>) -> Option<Author
         })
     })
 }
+
+/// The OIDC and the OAuth token of a message, of which it holds one at most.
+pub(super) fn of_header(header: Option<AuthorizationHeader>) -> (Option<Token>, Option<Token>) {
+    match header {
+        None => (None, None),
+        Some(AuthorizationHeader::OidcToken(token)) => {
+            let audience = Some(token.audience.as_str());
+            (
+                Some(Token::new(token.service_account_email, audience)),
+                None,
+            )
+        }
+        Some(AuthorizationHeader::OauthToken(token)) => {
+            let scope = Some(token.scope.as_str());
+            (None, Some(Token::new(token.service_account_email, scope)))
+        }
+    }
+}

@@ -1,16 +1,7 @@
 //! The URL of a target.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-
-use super::TaskError;
 use super::error::{UrlRule, excerpt};
-
-/// Everything but RFC 3986's unreserved characters: what is left has no meaning in a path or query.
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
+use super::{TaskError, path};
 
 /// An absolute `http` or `https` URL without a fragment.
 ///
@@ -86,28 +77,13 @@ impl TargetUrl {
     }
 
     pub(super) fn push_segment(&mut self, segment: &str) -> Result<(), TaskError> {
-        // Dots are unreserved, and URL parsers treat `%2e` like them, so these cannot be encoded.
-        if matches!(segment, "" | "." | "..") {
-            return Err(TaskError::Segment {
-                segment: segment.to_owned(),
-            });
-        }
-        if !self.path.ends_with('/') {
-            self.path.push('/');
-        }
-        self.path.extend(utf8_percent_encode(segment, RESERVED));
+        path::push_segment(&mut self.path, segment)?;
         self.join();
         Ok(())
     }
 
     pub(super) fn push_query(&mut self, key: &str, value: &str) {
-        let query = self.query.get_or_insert_default();
-        if !query.is_empty() {
-            query.push('&');
-        }
-        query.extend(utf8_percent_encode(key, RESERVED));
-        query.push('=');
-        query.extend(utf8_percent_encode(value, RESERVED));
+        path::push_query(&mut self.query, key, value);
         self.join();
     }
 

@@ -14,4 +14,5 @@ mod naming;
 mod rejecting;
 mod setting_up;
 mod storm;
+mod targets;
 mod world;

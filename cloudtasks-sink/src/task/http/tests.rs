@@ -6,6 +6,7 @@ use gcp_wire::proto::tasks::{HttpRequest, Task};
 use proptest::prelude::*;
 
 use super::*;
+use crate::task::{HeaderRule, UrlRule};
 
 const HOUR: Duration = Duration::from_secs(3600);
 

@@ -1,0 +1,308 @@
+//! Tasks that call a URL.
+
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use gcp_wire::proto;
+use serde::Serialize;
+
+use super::call::Call;
+use super::dispatch::{Dispatch, HTTP_DEADLINE};
+use super::headers::Headers;
+use super::hosts::AllowedHosts;
+use super::token::{self, Token};
+use super::url::TargetUrl;
+use super::{HttpMethod, TaskError, TaskRetries};
+
+/// An HTTP request that Cloud Tasks makes for you, later and again until it succeeds.
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use cloudtasks_sink::HttpTask;
+///
+/// let task = HttpTask::post("https://partner.example/orders")?
+///     .segment("2026/17")                       // …/orders/2026%2F17
+///     .query("dry run", "no")                   // …?dry%20run=no
+///     .header("X-Tenant", "acme")
+///     .json(&[1, 2, 3])?
+///     .schedule_at(SystemTime::now() + Duration::from_secs(60))
+///     .oidc("caller@project.iam.gserviceaccount.com", None);
+/// # let _: HttpTask = task;
+/// # Ok::<(), cloudtasks_sink::TaskError>(())
+/// ```
+///
+/// A task carries no name: names are the sink's business (see
+/// [`task_id`](crate::SinkBuilder::task_id)), since a name contains the queue.
+///
+/// Everything that the service would refuse, or drop without a word, is found before the task is
+/// sent: by the constructor for the URL, by the sink for the rest. It is a rejection of that one
+/// record, with a [`TaskError`] as its source.
+#[derive(Clone)]
+#[must_use = "a task does nothing until an encoder returns it to the sink"]
+pub struct HttpTask {
+    url: TargetUrl,
+    call: Call,
+    oidc: Option<Token>,
+    oauth: Option<Token>,
+    /// What is wrong with the path, found while it was put together.
+    fault: Option<TaskError>,
+}
+
+impl HttpTask {
+    /// A task that calls `url` with `method`.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError::Url`] when `url` does not start with `http://` or `https://` in lower case, has
+    /// no usable host, or holds white space, a control character or a fragment (which no HTTP
+    /// client sends).
+    pub fn new(method: HttpMethod, url: impl Into<String>) -> Result<Self, TaskError> {
+        Ok(Self {
+            url: TargetUrl::parse(url.into())?,
+            call: Call::new(method),
+            oidc: None,
+            oauth: None,
+            fault: None,
+        })
+    }
+
+    /// A POST.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn post(url: impl Into<String>) -> Result<Self, TaskError> {
+        Self::new(HttpMethod::Post, url)
+    }
+
+    /// A PUT.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn put(url: impl Into<String>) -> Result<Self, TaskError> {
+        Self::new(HttpMethod::Put, url)
+    }
+
+    /// A PATCH.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn patch(url: impl Into<String>) -> Result<Self, TaskError> {
+        Self::new(HttpMethod::Patch, url)
+    }
+
+    /// A GET, which takes no body.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn get(url: impl Into<String>) -> Result<Self, TaskError> {
+        Self::new(HttpMethod::Get, url)
+    }
+
+    /// A HEAD, which takes no body.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn head(url: impl Into<String>) -> Result<Self, TaskError> {
+        Self::new(HttpMethod::Head, url)
+    }
+
+    /// A DELETE, which takes no body.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn delete(url: impl Into<String>) -> Result<Self, TaskError> {
+        Self::new(HttpMethod::Delete, url)
+    }
+
+    /// An OPTIONS, which takes no body.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn options(url: impl Into<String>) -> Result<Self, TaskError> {
+        Self::new(HttpMethod::Options, url)
+    }
+
+    /// Adds one segment to the path, percent-encoded, so that nothing in `text` can change which
+    /// path is called. An empty segment, `.` and `..` would, however they are encoded: they make
+    /// the task a rejection.
+    pub fn segment(mut self, text: impl AsRef<str>) -> Self {
+        if let Err(error) = self.url.push_segment(text.as_ref()) {
+            self.fault.get_or_insert(error);
+        }
+        self
+    }
+
+    /// Adds a pair to the query string, both parts percent-encoded (a space becomes `%20`).
+    pub fn query(mut self, key: impl AsRef<str>, value: impl AsRef<str>) -> Self {
+        self.url.push_query(key.as_ref(), value.as_ref());
+        self
+    }
+
+    /// Sets a header. One of the same name, in whatever letter case, is replaced.
+    ///
+    /// Authorization beside a token, headers that the service drops or replaces (Host,
+    /// Content-Length, User-Agent, X-Google-*, X-AppEngine-* and the like), and names or values
+    /// that it would not send unchanged make the task a rejection.
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.call.headers.set(name.into(), value.into());
+        self
+    }
+
+    /// Sets the body. No Content-Type is added, by this crate or by the service.
+    ///
+    /// A body that is not empty needs POST, PUT or PATCH, or the task is a rejection.
+    pub fn body(mut self, body: impl Into<Bytes>) -> Self {
+        self.call.body.set(body.into());
+        self
+    }
+
+    /// Sets the body to `value` as JSON, with Content-Type `application/json` unless a header says
+    /// otherwise, set before or after.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError::Json`] when `value` does not serialize.
+    pub fn json<T: Serialize + ?Sized>(mut self, value: &T) -> Result<Self, TaskError> {
+        self.call.body.set_json(value)?;
+        Ok(self)
+    }
+
+    /// Sets when the call is made first; without it, or in the past, at once. At most 720 h ahead,
+    /// or the task is a rejection. The service keeps microseconds.
+    pub const fn schedule_at(mut self, time: SystemTime) -> Self {
+        self.call.dispatch.schedule_at = Some(time);
+        self
+    }
+
+    /// Sets how long one call may take: 15 s to 30 min, or the task is a rejection. The service's
+    /// default is 10 min; it keeps milliseconds.
+    pub const fn dispatch_deadline(mut self, deadline: Duration) -> Self {
+        self.call.dispatch.deadline = Some(deadline);
+        self
+    }
+
+    /// Sets how often and how fast the call is repeated when it fails. Default: as the queue has
+    /// it. A rule that the service refuses makes the task a rejection.
+    pub const fn retries(mut self, retries: TaskRetries) -> Self {
+        self.call.dispatch.retries = Some(retries);
+        self
+    }
+
+    /// Has the service add an OpenID Connect token of `service_account`, for Cloud Run, Cloud Run
+    /// functions and anything else that verifies Google's tokens.
+    ///
+    /// `audience` is the target's URL with its query string when `None`. The account must belong to
+    /// the queue's project, and whoever creates the task needs `iam.serviceAccounts.actAs` on it.
+    /// Excludes [`oauth`](Self::oauth) and an Authorization header.
+    pub fn oidc(mut self, service_account: impl Into<String>, audience: Option<&str>) -> Self {
+        self.oidc = Some(Token::new(service_account.into(), audience));
+        self
+    }
+
+    /// Has the service add an OAuth access token of `service_account`, for Google's own APIs: the
+    /// host must end in `.googleapis.com`.
+    ///
+    /// `scope` is `https://www.googleapis.com/auth/cloud-platform` when `None`. Excludes
+    /// [`oidc`](Self::oidc) and an Authorization header.
+    pub fn oauth(mut self, service_account: impl Into<String>, scope: Option<&str>) -> Self {
+        self.oauth = Some(Token::new(service_account.into(), scope));
+        self
+    }
+
+    /// The URL as it will be called.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        self.url.as_str()
+    }
+
+    /// Finds what the service would refuse or drop, except the size, which is known only once the
+    /// task is encoded.
+    pub(crate) fn check(
+        &self,
+        now: SystemTime,
+        allowed: Option<&AllowedHosts>,
+    ) -> Result<(), TaskError> {
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
+        }
+        let host = self.url.host();
+        if let Some(allowed) = allowed
+            && !allowed.contains(host)
+        {
+            return Err(TaskError::HostNotAllowed {
+                host: host.to_owned(),
+            });
+        }
+        self.call
+            .check_body(self.call.method.takes_body(), "POST, PUT and PATCH")?;
+        self.call.headers.check()?;
+        if (self.oidc.is_some() || self.oauth.is_some()) && self.call.headers.has("authorization") {
+            return Err(TaskError::AuthorizationBesideToken);
+        }
+        if self.oidc.is_some() && self.oauth.is_some() {
+            return Err(TaskError::TwoTokens);
+        }
+        for token in self.oidc.iter().chain(&self.oauth) {
+            token.check()?;
+        }
+        if self.oauth.is_some() && !host.ends_with(".googleapis.com") {
+            return Err(TaskError::OauthHost {
+                host: host.to_owned(),
+            });
+        }
+        self.call.dispatch.check(now, HTTP_DEADLINE)
+    }
+
+    /// The message for the service, under `name` (empty: the service gives one).
+    pub(crate) fn into_message(self, name: String) -> proto::tasks::Task {
+        let Self {
+            url,
+            call,
+            oidc,
+            oauth,
+            fault: _,
+        } = self;
+        let (method, headers, body, dispatch) = call.into_parts();
+        let request = proto::tasks::HttpRequest {
+            url: url.into_string(),
+            http_method: method,
+            headers,
+            body,
+            authorization_header: token::header(oidc, oauth),
+        };
+        dispatch.into_message(name, proto::tasks::task::MessageType::HttpRequest(request))
+    }
+
+    /// The task that a message describes, for checking it by the same rules.
+    pub(super) fn of_message(
+        request: proto::tasks::HttpRequest,
+        dispatch: Dispatch,
+    ) -> Result<Self, TaskError> {
+        let mut task = Self::new(HttpMethod::of_number(request.http_method), request.url)?;
+        task.call.headers = Headers::of_map(request.headers);
+        task.call.body.set(request.body);
+        task.call.dispatch = dispatch;
+        (task.oidc, task.oauth) = token::of_header(request.authorization_header);
+        Ok(task)
+    }
+}
+
+// Headers and bodies carry credentials and personal data; the query string of a URL may too.
+impl std::fmt::Debug for HttpTask {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpTask")
+            .field("url", &self.url.without_query())
+            .field("call", &self.call)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;
