@@ -103,15 +103,19 @@ impl Drop for Other {
     }
 }
 
+fn say(what: impl std::fmt::Display) {
+    // On a line of its own, whatever the test harness has begun to print.
+    println!("\n{SAYS}{what}");
+}
+
 /// What the other process does.
 async fn be_the_other(directory: OsString) {
-    let say = |what: &dyn std::fmt::Display| println!("\n{SAYS}{what}");
     let mut store = match FileStore::open(directory).await {
         Ok(store) => store,
-        Err(error) => return say(&error),
+        Err(error) => return say(error),
     };
-    say(&"open");
-    for line in std::io::stdin().lines() {
+    say("open");
+    for line in BufReader::new(std::io::stdin()).lines() {
         let line = line.unwrap();
         let (what, epoch) = line.split_once(' ').unwrap();
         let number = epoch.parse().unwrap();
@@ -123,8 +127,8 @@ async fn be_the_other(directory: OsString) {
             other => panic!("{other}"),
         };
         match done {
-            Ok(()) => say(&"done"),
-            Err(error) => say(&error),
+            Ok(()) => say("done"),
+            Err(error) => say(error),
         }
     }
 }
