@@ -35,7 +35,12 @@ pub trait Checkpoint {
     /// The receipt fails with [`CheckpointError::OutOfOrder`] when `epoch` is not newer than every
     /// epoch seen before, in which case nothing changed; with [`CheckpointError::Aborted`] when it
     /// is aborted before its state was complete; with [`CheckpointError::Closed`] after a terminal
-    /// error. A receipt that fails settles nothing: what it covered stays owed (C3).
+    /// error; with [`CheckpointError::Incomplete`] when what it covers could not be delivered,
+    /// staged or handled. A receipt that fails settles nothing: what it covered stays owed (C3).
+    ///
+    /// # Cancel safety
+    ///
+    /// The cut is made by the call; dropping the receipt changes nothing but what the host learns.
     fn snapshot(&mut self, epoch: Epoch) -> Receipt<Self::State>;
 
     /// Tells the connector that `epoch` is durable: settle it and every epoch before it.
@@ -45,8 +50,14 @@ pub trait Checkpoint {
     ///
     /// # Errors
     ///
-    /// The receipt fails with [`CheckpointError::Unknown`] for an epoch beyond the last snapshot.
-    /// A failed receipt does not take the commit back (C11).
+    /// The receipt fails with [`CheckpointError::Unknown`] for an epoch beyond the last snapshot;
+    /// with [`CheckpointError::Unconfirmed`] when the service did not confirm in time; with
+    /// [`CheckpointError::Closed`] after a terminal error. A failed receipt does not take the commit
+    /// back (C11).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the receipt stops nothing; what is committed is sent all the same.
     fn commit(&mut self, epoch: Epoch) -> Receipt<Committed>;
 
     /// Tells the connector that `epoch` will never be durable although the run goes on.

@@ -115,6 +115,15 @@ pub enum Verdict {
 /// blocking on it; the record's admission permit returns with the verdict.
 pub trait FailureHandler: Send + 'static {
     /// Takes one rejected record.
+    ///
+    /// # Errors
+    ///
+    /// A receipt that fails gives no verdict, so the sink ends as with [`Verdict::Fail`] and the
+    /// record comes again after a restore.
+    ///
+    /// # Cancel safety
+    ///
+    /// The work belongs to the call: a sink that ends drops the receipts it still waits for.
     fn handle(&mut self, rejected: Rejected) -> Receipt<Verdict>;
 
     /// Makes everything ever handled durable.

@@ -7,6 +7,7 @@
 
 mod backoff;
 mod budget;
+mod destination;
 mod ledger;
 mod ledger_model;
 mod progress;
