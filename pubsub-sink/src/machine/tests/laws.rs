@@ -17,6 +17,7 @@ enum Step {
     Serve { at: usize, lose_answer: bool },
     Refuse { at: usize, quota: bool },
     DeleteTopic(u8),
+    TopicAppears(u8),
     Create { at: usize, works: bool },
     Decide(usize),
     EndFlush(bool),
@@ -37,7 +38,8 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (any::<usize>(), proptest::bool::weighted(0.2))
             .prop_map(|(at, lose_answer)| Step::Serve { at, lose_answer }),
         3 => (any::<usize>(), any::<bool>()).prop_map(|(at, quota)| Step::Refuse { at, quota }),
-        1 => (0u8..3).prop_map(Step::DeleteTopic),
+        2 => (0u8..3).prop_map(Step::DeleteTopic),
+        1 => (0u8..3).prop_map(Step::TopicAppears),
         3 => (any::<usize>(), proptest::bool::weighted(0.7))
             .prop_map(|(at, works)| Step::Create { at, works }),
         3 => any::<usize>().prop_map(Step::Decide),
@@ -106,6 +108,7 @@ fn apply(world: &mut World, step: Step) {
             }
         }
         Step::DeleteTopic(number) => world.delete(number),
+        Step::TopicAppears(number) => world.appear(number),
         Step::Create { at, works } => {
             if !world.creating.is_empty() {
                 world.create(at % world.creating.len(), works);
@@ -214,6 +217,7 @@ proptest! {
         prop_assert!(stats.destinations <= 2);
         let released = world.machine.take_released();
         prop_assert_eq!(released.items, world.records.len(), "all room is given back");
+        prop_assert_eq!(released.bytes as u64, stats.bytes_accepted);
 
         // At rest nothing is pending but the release of idle destinations, and after that nothing.
         world.pass(Duration::from_secs(1));

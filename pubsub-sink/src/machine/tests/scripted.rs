@@ -616,3 +616,87 @@ fn a_commit_that_is_complete_is_told_also_when_the_sink_ends_at_that_moment() {
     assert_eq!(world.committed.len(), 1);
     assert_eq!(world.committed[0].settled, 1);
 }
+
+#[test]
+fn a_request_that_is_stored_ends_the_wait_of_those_that_missed_the_topic() {
+    let mut world = world();
+    for _ in 0..2 {
+        world.accept(0, "", false);
+        world.perform();
+    }
+    world.delete(0);
+    world.serve(0, false);
+    world.perform();
+    world.appear(0);
+    world.serve(0, false);
+    world.perform();
+    assert_eq!(world.stored, [1]);
+    let waiting = world
+        .calls
+        .iter()
+        .flat_map(|call| World::numbers(&call.request));
+    assert_eq!(
+        waiting.collect::<Vec<_>>(),
+        [0],
+        "sent again without waiting for the creation"
+    );
+}
+
+#[test]
+fn the_halves_of_a_refused_request_have_retry_budgets_of_their_own() {
+    let mut world = world();
+    world.accept(0, "", false);
+    world.accept(0, "", true);
+    world.perform();
+    for _ in 0..5 {
+        world.refuse(0, Class::Transient);
+        let at = world.machine.poll_timeout().unwrap();
+        world.pass(at - world.now);
+        world.perform();
+    }
+    world.serve(0, false);
+    world.perform();
+    assert_eq!(world.calls[0].request.messages.len(), 1, "the first half");
+    assert_eq!(world.calls[0].deadline, Duration::from_secs(5));
+    world.refuse(0, Class::Transient);
+    let at = world.machine.poll_timeout().unwrap();
+    assert_eq!(at - world.now, Duration::from_millis(100));
+}
+
+#[test]
+fn the_handler_owes_a_bounded_number_of_verdicts() {
+    let mut world = world();
+    for _ in 0..1_500 {
+        world.reject(0, "");
+    }
+    world.perform();
+    assert_eq!(world.handling.len(), 1_000);
+    world.decide(0, Verdict::Drop);
+    world.perform();
+    assert_eq!(world.handling.len(), 1_000, "the next one follows");
+    world.heal();
+    assert_eq!(world.handled.len(), 1_500);
+}
+
+#[test]
+fn a_batch_whose_key_was_blocked_while_the_linger_was_off_still_leaves_after_it() {
+    let mut world = World::new(Settings {
+        linger: Duration::from_millis(100),
+        max_destinations: 2,
+        ordering: true,
+        ..Settings::default()
+    });
+    world.reject(2, "a");
+    world.accept(0, "", false);
+    world.accept(1, "", false);
+    // Three destinations of two: nothing lingers, but this key waits for a verdict.
+    world.accept(2, "a", false);
+    world.perform();
+    // Two again: from now on batches linger, and this one has never been timed.
+    world.serve(0, false);
+    world.decide(0, Verdict::Drop);
+    world.pass(Duration::from_millis(100));
+    world.perform();
+    let last = world.sent.last().unwrap();
+    assert_eq!(World::numbers(last), [3]);
+}

@@ -46,6 +46,8 @@ pub(super) struct World {
     pub(super) now: Instant,
     pub(super) records: Vec<Record>,
     pub(super) calls: Vec<Call>,
+    /// The names of every request ever sent.
+    known: BTreeSet<RequestId>,
     /// Every request ever sent.
     pub(super) sent: Vec<PublishRequest>,
     /// What the service stored, per topic and key, in order.
@@ -90,6 +92,7 @@ impl World {
             now: clock::now(),
             records: Vec::new(),
             calls: Vec::new(),
+            known: BTreeSet::new(),
             sent: Vec::new(),
             stored: Vec::new(),
             stored_by_key: BTreeMap::new(),
@@ -182,6 +185,7 @@ impl World {
                         "one ordering key per request"
                     );
                     self.stands_behind_no_verdict(&request);
+                    self.overtakes_no_repair(id, &topic);
                     self.sent.push(request.clone());
                     self.calls.push(Call {
                         id,
@@ -226,6 +230,17 @@ impl World {
                 "{undecided:?} has no verdict and is overtaken by {last}"
             );
         }
+    }
+
+    /// While a topic is missing nothing goes there but what was on its way already.
+    fn overtakes_no_repair(&mut self, id: RequestId, topic: &TopicName) {
+        let destinations = &self.machine.destinations;
+        let destination = destinations.get(destinations.find(topic).unwrap());
+        assert!(
+            destination.repair.is_none() || self.known.contains(&id),
+            "a repair is overtaken"
+        );
+        self.known.insert(id);
     }
 
     fn resolve(&mut self, id: CutId, outcome: Result<(), CheckpointError>) {
@@ -286,6 +301,11 @@ impl World {
     fn answer(&mut self, id: RequestId, answer: Answer) {
         self.machine.handle_answer(self.now, id, answer, 0.5);
         self.machine.check_invariants();
+    }
+
+    /// Someone else creates a topic.
+    pub(super) fn appear(&mut self, number: u8) {
+        self.missing.remove(topic(number).as_str());
     }
 
     pub(super) fn delete(&mut self, number: u8) {
