@@ -5,6 +5,7 @@ mod recipe;
 
 use std::fmt;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -264,12 +265,11 @@ impl Credentials {
         }
     }
 
-    /// Whether asking again can give other headers.
+    /// Whether asking again can give other headers. A source that panics gives none.
     pub(crate) fn invalidate(&self) -> bool {
-        if let Some(source) = &self.source {
-            source.invalidate();
-        }
-        self.source.is_some()
+        self.source
+            .as_ref()
+            .is_some_and(|source| catch_unwind(AssertUnwindSafe(|| source.invalidate())).is_ok())
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use hyper::body::Incoming;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
@@ -131,6 +132,20 @@ pub(super) async fn open(
 }
 
 async fn begin(
+    shared: &Shared,
+    slot: usize,
+    first: &StreamingPullRequest,
+    deadline: Instant,
+    given: Duration,
+) -> Result<Begun, RpcError> {
+    // The barrier: a source of credentials that panics must not take the stream's task with it.
+    AssertUnwindSafe(begin_within(shared, slot, first, deadline, given))
+        .catch_unwind()
+        .await
+        .unwrap_or_else(|_| Err(RpcError::new(METHOD, Cause::Panicked)))
+}
+
+async fn begin_within(
     shared: &Shared,
     slot: usize,
     first: &StreamingPullRequest,

@@ -1,8 +1,8 @@
 //! TLS over real sockets, with a private CA.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -297,17 +297,65 @@ async fn credentials_that_stay_refused_are_an_error_after_one_renewal() {
 
 #[tokio::test]
 async fn a_source_that_panics_is_a_fatal_error_and_not_the_end_of_the_driver() {
-    struct Panicking;
-    impl CredentialsSource for Panicking {
-        fn headers(&self) -> BoxFuture<'_, Result<AuthHeaders, CredentialsError>> {
-            panic!("a bug in the host's credentials")
-        }
-        fn invalidate(&self) {}
-    }
     let server = TlsServer::start(guarded("token-0")).await;
-    let connection = connect(server.endpoint(), Credentials::custom(Panicking));
+    let connection = connect(
+        server.endpoint(),
+        Credentials::custom(Panicking(Mutex::new(None))),
+    );
     let error = publish(&connection).await.unwrap_err();
     assert_eq!((error.fault(), error.method()), (Fault::Fatal, "Publish"));
+}
+
+/// Gives a token that no server here accepts, and panics when it is told so or asked for another;
+/// without a moment for it, at once.
+struct Panicking(Mutex<Option<Panics>>);
+
+#[derive(Clone, Copy)]
+enum Panics {
+    WhenInvalidated,
+    WhenAskedAgain,
+}
+
+impl CredentialsSource for Panicking {
+    fn headers(&self) -> BoxFuture<'_, Result<AuthHeaders, CredentialsError>> {
+        assert!(
+            self.0.lock().unwrap().is_some(),
+            "a bug in the host's credentials"
+        );
+        Box::pin(async { AuthHeaders::bearer("refused") })
+    }
+
+    fn invalidate(&self) {
+        let when = self.0.lock().unwrap().take();
+        assert!(
+            matches!(when, Some(Panics::WhenAskedAgain)),
+            "a bug in the host's credentials"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_source_that_panics_ends_a_pull_stream_with_an_error_and_not_its_task() {
+    let server = TlsServer::start(guarded_pulls("token-0")).await;
+    let pulls = |when| {
+        let credentials = Credentials::custom(Panicking(Mutex::new(when)));
+        let options = ConnectionOptions::default();
+        Connection::pull(server.endpoint(), credentials, 1, options).unwrap()
+    };
+    let error = pulls(None).open_pull(first()).await.unwrap_err();
+    assert_eq!(
+        (error.fault(), error.method()),
+        (Fault::Fatal, "StreamingPull")
+    );
+
+    for (when, fault) in [
+        (Panics::WhenInvalidated, Fault::Denied),
+        (Panics::WhenAskedAgain, Fault::Fatal),
+    ] {
+        let mut stream = pulls(Some(when)).open_pull(first()).await.unwrap();
+        assert_eq!(stream.next().await.unwrap_err().fault(), fault);
+        assert_eq!(stream.next().await.unwrap(), None);
+    }
 }
 
 #[tokio::test]
