@@ -96,6 +96,10 @@ impl FileStoreBuilder {
     /// # Errors
     ///
     /// Those of [`FileStore::open`].
+    ///
+    /// # Cancel safety
+    ///
+    /// That of [`FileStore::open`].
     pub async fn open(self) -> Result<FileStore, StoreError> {
         self.claim(Mode::Open).await
     }
@@ -105,6 +109,10 @@ impl FileStoreBuilder {
     /// # Errors
     ///
     /// Those of [`FileStore::take_over`].
+    ///
+    /// # Cancel safety
+    ///
+    /// That of [`FileStore::take_over`].
     pub async fn take_over(self) -> Result<FileStore, StoreError> {
         self.claim(Mode::TakeOver).await
     }
@@ -190,6 +198,10 @@ impl FileStore {
     ///
     /// [`StoreError::NotOwner`] for an owner that was replaced, [`StoreError::Unreadable`] when the
     /// directory cannot be read.
+    ///
+    /// # Cancel safety
+    ///
+    /// Only reads; dropping the future changes nothing.
     pub async fn progress(&self) -> Result<Option<(Epoch, Progress)>, StoreError> {
         self.with(|tenure| tenure.progress()).await
     }
