@@ -9,6 +9,8 @@ mod request;
 mod verdict;
 
 pub(crate) use clock::now;
+#[cfg(test)]
+pub(crate) use pull::take_apart;
 
 use std::{
     collections::BTreeMap,
@@ -310,7 +312,7 @@ impl Work {
         }
     }
 
-    fn answered(&mut self, call: CallId, verdict: CallVerdict) {
+    fn answered(&self, call: CallId, verdict: CallVerdict) {
         let now = now();
         let random = fastrand::f64();
         let outcome = self.parts.shared.with(|state| match verdict {

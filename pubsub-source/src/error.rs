@@ -97,10 +97,11 @@ pub enum SourceError {
 
 /// The cause of a source whose driver ended without giving a reason.
 pub(crate) fn driver_gone() -> Cause {
-    match CheckpointError::driver_gone() {
-        CheckpointError::Closed { cause } => cause,
-        other => Cause::new(other),
+    let error = CheckpointError::driver_gone();
+    if let CheckpointError::Closed { cause } = error {
+        return cause;
     }
+    Cause::new(error)
 }
 
 /// A panic inside the source's own code.

@@ -114,12 +114,6 @@ impl HandOut {
     pub(crate) fn waiting(&self) -> impl Iterator<Item = DeliveryId> + '_ {
         self.messages.iter().map(|message| message.delivery)
     }
-
-    /// The deliveries that were handed out and that the machine was not told of.
-    #[cfg(test)]
-    pub(crate) fn unreported(&self) -> &[DeliveryId] {
-        &self.handed
-    }
 }
 
 fn plus(limits: Limits, message: &Message) -> Limits {

@@ -9,6 +9,8 @@ mod machine;
 mod message;
 mod settings;
 mod shared;
+#[cfg(test)]
+mod simulation;
 mod source;
 mod state;
 mod stats;

@@ -295,11 +295,20 @@ impl Machine {
         .min()
     }
 
+    /// The streams, for a report.
+    #[cfg(test)]
+    pub(crate) fn streams(&self) -> &impl std::fmt::Debug {
+        &self.streams
+    }
+
     /// Whether responses may be read from the streams.
     pub(crate) fn reads(&self) -> bool {
         match self.phase {
+            // At the bound nothing more comes by itself: the server was told no more. To stop reading
+            // there would close streams that have just been given room by a commit. Beyond the
+            // bound, after reconnects, the server has more out than it was told.
             Phase::Running => {
-                self.buffer.wants_more() && self.deliveries.leased() < self.settings.outstanding
+                self.buffer.wants_more() && self.deliveries.leased() <= self.settings.outstanding
             }
             // What half-closed streams still deliver is given back at once.
             Phase::Closing { .. } => true,

@@ -186,7 +186,7 @@ impl PubsubSource {
         }
     }
 
-    fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Message, SourceError>>> {
+    fn poll_message(&mut self, cx: &Context<'_>) -> Poll<Option<Result<Message, SourceError>>> {
         if self.ended {
             return Poll::Ready(None);
         }

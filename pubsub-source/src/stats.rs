@@ -122,3 +122,34 @@ impl Stats {
         span.as_secs_f64()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_figure_is_a_field_and_stands_in_the_readme() {
+        let readme = include_str!("../README.md");
+        // The names as the compiler knows them.
+        let fields = format!("{:#?}", Stats::default());
+        let mut count = 0;
+        for (name, figure) in Stats::default().figures() {
+            count += 1;
+            assert!(
+                fields.contains(&format!("    {name}: ")),
+                "{name} is no field"
+            );
+            let kind = match figure {
+                Figure::Counter(_) => "counter",
+                Figure::Gauge(_) => "gauge",
+            };
+            let row = format!("| `{name}` | {kind} |");
+            assert!(readme.contains(&row), "the README lacks {row}");
+        }
+        assert_eq!(fields.lines().count() - 2, count, "every field is a figure");
+        let rows = readme.lines().filter(|line| {
+            line.starts_with("| `") && (line.contains("| counter |") || line.contains("| gauge |"))
+        });
+        assert_eq!(rows.count(), count, "the README names nothing else");
+    }
+}

@@ -1,5 +1,13 @@
 //! The checkpoint contract, clause by clause, over the embedded server in memory.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::wildcard_enum_match_arm,
+    unreachable_pub,
+    reason = "a test that cannot go on fails, spawns its drivers, and names the variant it means"
+)]
+
 #[path = "wire/world.rs"]
 #[expect(
     dead_code,

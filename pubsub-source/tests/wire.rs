@@ -1,5 +1,13 @@
 //! The source over real gRPC and the embedded server, in memory and in paused time.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::wildcard_enum_match_arm,
+    unreachable_pub,
+    reason = "a test that cannot go on fails, spawns its drivers, and names the variant it means"
+)]
+
 #[path = "wire/world.rs"]
 mod world;
 

@@ -240,7 +240,7 @@ fn carry_out(stream: &mut PullStream, command: Command) -> Result<(), PullSendEr
 }
 
 /// Takes a response apart, without the machine's lock.
-fn take_apart(
+pub(crate) fn take_apart(
     subscription: &SubscriptionName,
     received: Vec<ReceivedMessage>,
     leased_since: Instant,

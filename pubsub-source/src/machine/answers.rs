@@ -78,6 +78,7 @@ impl Machine {
             Answer::Refused => self.refused(now, random, call),
         }
         self.tidy();
+        self.watch_reading(now);
         self.advance_closing(now);
     }
 

@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn no_more_is_buffered_than_the_host_takes_in_five_seconds() {
-        let start = Instant::now();
+        let start = crate::driver::now();
         let mut buffer = Buffer::new(Limits::new(100_000, usize::MAX));
         buffer.push(0, messages(3000), false);
         assert!(buffer.wants_more(), "no rate is known yet");
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_buffer_that_runs_dry_says_nothing_against_the_host() {
-        let start = Instant::now();
+        let start = crate::driver::now();
         let mut buffer = Buffer::new(Limits::new(100_000, usize::MAX));
         for second in 0..5u32 {
             buffer.push(u64::from(second), messages(1), false);

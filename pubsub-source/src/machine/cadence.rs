@@ -71,7 +71,7 @@ mod tests {
 
     fn after(intervals: &[u64], cap: u64) -> Duration {
         let mut cadence = Cadence::new(Duration::from_secs(cap));
-        let mut now = Instant::now();
+        let mut now = crate::driver::now();
         for interval in intervals {
             now += Duration::from_secs(*interval);
             cadence.handle_checkpoint(now);
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn exactly_once_never_asks_for_less_than_a_minute() {
         let mut cadence = Cadence::new(Duration::from_secs(60));
-        let start = Instant::now();
+        let start = crate::driver::now();
         cadence.handle_checkpoint(start);
         cadence.handle_checkpoint(start + Duration::from_secs(1));
         cadence.handle_exactly_once(true);

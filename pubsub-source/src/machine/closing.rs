@@ -80,7 +80,7 @@ impl Machine {
             });
         }
         self.poll_committed(now);
-        self.streams.drop_all();
+        self.streams.drop_all(now);
         self.phase = Phase::Closed { cause };
     }
 

@@ -94,7 +94,7 @@ impl Machine {
         self.cadence.handle_checkpoint(now);
         self.adapt_lease(now);
         Ok(SourceState::live(
-            self.instance.clone(),
+            std::sync::Arc::clone(&self.instance),
             self.subscription.clone(),
             self.newest_published,
             view,

@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_lease_of_any_allowed_length_is_extended_well_before_its_end() {
-        let now = Instant::now();
+        let now = crate::driver::now();
         for seconds in [10, 12, 14, 15, 60, 600] {
             let length = Duration::from_secs(seconds);
             for (random, latency) in [(0.0, 0), (1.0, 0), (0.0, 1000), (1.0, 1000)] {
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn slow_answers_widen_the_margin_and_fast_ones_narrow_it_again() {
-        let now = Instant::now();
+        let now = crate::driver::now();
         let mut leases = Leases::default();
         leases.handle_latency(Duration::from_secs(1));
         leases.start(1, now, LEASE, 0.0);
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_batch_is_longer_leased_only_when_every_part_was_confirmed() {
-        let now = Instant::now();
+        let now = crate::driver::now();
         let mut leases = leases(now);
         let late = now + Duration::from_secs(10);
         assert_eq!(leases.poll_due(late), Some(1));
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn what_is_nearly_due_goes_along() {
-        let now = Instant::now();
+        let now = crate::driver::now();
         let mut leases = leases(now);
         leases.start(2, now + AHEAD / 2, LEASE, 0.0);
         let due = leases.next_due().unwrap();
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn a_lapsed_batch_is_told_once() {
-        let now = Instant::now();
+        let now = crate::driver::now();
         let mut leases = leases(now);
         assert_eq!(
             leases.poll_lapsed(now + LEASE - Duration::from_nanos(1)),

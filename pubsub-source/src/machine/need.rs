@@ -112,14 +112,14 @@ mod tests {
         need.handle_held(1000);
         need.handle_held(5000);
         assert_eq!(need.told(), 1000);
-        assert!(need.handle_commit(Instant::now(), 1000, 0));
+        assert!(need.handle_commit(crate::driver::now(), 1000, 0));
         assert_eq!(need.told(), 4000);
     }
 
     #[test]
     fn a_limit_that_is_reached_grows_fourfold_up_to_the_bound() {
         let mut need = Need::new(1000, 100_000);
-        let mut now = Instant::now();
+        let mut now = crate::driver::now();
         let mut told = Vec::new();
         for _ in 0..5 {
             need.handle_held(usize::try_from(need.told()).unwrap());
@@ -134,14 +134,14 @@ mod tests {
     fn a_limit_that_is_not_reached_stays() {
         let mut need = Need::new(1000, 100_000);
         need.handle_held(900);
-        assert!(!need.handle_commit(Instant::now(), 900, 0));
+        assert!(!need.handle_commit(crate::driver::now(), 900, 0));
         assert_eq!(need.told(), 1000);
     }
 
     #[test]
     fn a_reconnect_shrinks_the_limit_towards_what_is_needed() {
         let mut need = Need::new(1000, 100_000);
-        let mut now = Instant::now();
+        let mut now = crate::driver::now();
         for _ in 0..4 {
             need.handle_held(100_000);
             need.handle_commit(now, 3000, 0);

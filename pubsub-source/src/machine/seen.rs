@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn an_entry_is_used_up_by_the_first_confirmed_acknowledgement() {
-        let now = Instant::now();
+        let now = crate::driver::now();
         let mut seen = Seen::new(10);
         seen.admit(now, vec![key(1), key(2)], 100, HOUR);
         assert!(seen.suppresses(&key(1), 100));
@@ -347,14 +347,14 @@ mod tests {
     #[test]
     fn a_message_published_later_is_another_one_with_the_same_id() {
         let mut seen = Seen::new(10);
-        seen.admit(Instant::now(), vec![key(1)], 100, HOUR);
+        seen.admit(crate::driver::now(), vec![key(1)], 100, HOUR);
         assert!(!seen.suppresses(&key(1), 101));
         assert!(seen.suppresses(&key(1), 99));
     }
 
     #[test]
     fn lifetimes_count_only_while_a_stream_is_open() {
-        let start = Instant::now();
+        let start = crate::driver::now();
         let minute = Duration::from_secs(60);
         let mut seen = Seen::new(10);
         seen.admit(start, vec![key(1)], 100, minute);
@@ -375,7 +375,7 @@ mod tests {
 
     #[test]
     fn the_oldest_leave_first_when_the_window_is_full() {
-        let now = Instant::now();
+        let now = crate::driver::now();
         let mut seen = Seen::new(3);
         seen.admit(now, vec![key(1), key(2)], 100, HOUR);
         seen.admit(now, vec![key(3), key(4)], 100, HOUR);
@@ -408,7 +408,7 @@ mod tests {
         fn the_window_is_a_map_from_ids_to_their_newest_guard(
             steps in prop::collection::vec(step(), 0..60)
         ) {
-            let now = Instant::now();
+            let now = crate::driver::now();
             let mut seen = Seen::new(1000);
             let mut model = BTreeMap::new();
             for step in steps {

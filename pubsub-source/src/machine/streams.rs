@@ -64,8 +64,8 @@ enum Slot {
     /// Opens when this time has come.
     Waiting(Instant),
     Live(Live),
-    /// Closed, because what it delivered was not read; opens as soon as reading goes on.
-    Unread,
+    /// Closed since then, because what it delivered was not read; opens as soon as reading goes on.
+    Unread(Instant),
 }
 
 #[derive(Debug)]
@@ -143,8 +143,8 @@ impl Streams {
         let (reading, may_open) = (self.reading, self.may_open());
         match &mut self.slots[slot] {
             Slot::Waiting(at) if *at <= now && may_open => self.open(now, slot, told, lease),
-            Slot::Unread if reading && may_open => self.open(now, slot, told, lease),
-            Slot::Waiting(_) | Slot::Unread => {}
+            Slot::Unread(_) if reading && may_open => self.open(now, slot, told, lease),
+            Slot::Waiting(_) | Slot::Unread(_) => {}
             Slot::Live(live) => {
                 let silence = now.saturating_duration_since(live.heard);
                 if live.given_up {
@@ -213,14 +213,14 @@ impl Streams {
     fn live(&self) -> impl Iterator<Item = &Live> + '_ {
         self.slots.iter().filter_map(|slot| match slot {
             Slot::Live(live) => Some(live),
-            Slot::Waiting(_) | Slot::Unread => None,
+            Slot::Waiting(_) | Slot::Unread(_) => None,
         })
     }
 
     fn live_mut(&mut self) -> impl Iterator<Item = &mut Live> + '_ {
         self.slots.iter_mut().filter_map(|slot| match slot {
             Slot::Live(live) => Some(live),
-            Slot::Waiting(_) | Slot::Unread => None,
+            Slot::Waiting(_) | Slot::Unread(_) => None,
         })
     }
 
@@ -366,12 +366,12 @@ impl Streams {
     }
 
     /// Closes every stream, since nobody reads them: what they hold is leased and not ours.
-    pub(super) fn close_unread(&mut self) -> bool {
+    pub(super) fn close_unread(&mut self, now: Instant) -> bool {
         let mut any = false;
         for slot in &mut self.slots {
             if let Slot::Live(live) = slot {
                 let stream = live.stream;
-                *slot = Slot::Unread;
+                *slot = Slot::Unread(now);
                 any = true;
                 self.effects.push_back(Effect::Drop { stream });
             }
@@ -391,16 +391,16 @@ impl Streams {
                     lease: live.lease.min(live.lease_before),
                     drop_at: now + LAST_FAREWELL,
                 });
-                *slot = Slot::Unread;
+                *slot = Slot::Unread(now);
                 self.effects.push_back(Effect::HalfClose { stream });
             }
         }
     }
 
     /// Drops every stream for good.
-    pub(super) fn drop_all(&mut self) {
+    pub(super) fn drop_all(&mut self, now: Instant) {
         self.closing = true;
-        self.close_unread();
+        self.close_unread(now);
         for old in std::mem::take(&mut self.retiring) {
             self.effects.push_back(Effect::Drop { stream: old.stream });
         }
@@ -420,7 +420,7 @@ impl Streams {
             self.may_open() && (self.told() == 0 || self.told() + self.share(told) <= self.bound);
         let slots = self.slots.iter().filter_map(|slot| match slot {
             Slot::Waiting(at) => may_open.then_some(*at),
-            Slot::Unread => None,
+            Slot::Unread(since) => (self.reading && may_open).then_some(*since),
             Slot::Live(live) => {
                 let watched = self.reading && self.answers_pings;
                 let silent = watched.then(|| live.heard + SILENCE);
@@ -446,7 +446,7 @@ impl Streams {
     fn slot_of(&self, stream: StreamId) -> Option<usize> {
         self.slots.iter().position(|slot| match slot {
             Slot::Live(live) => live.stream == stream,
-            Slot::Waiting(_) | Slot::Unread => false,
+            Slot::Waiting(_) | Slot::Unread(_) => false,
         })
     }
 
@@ -495,7 +495,7 @@ mod tests {
 
     #[test]
     fn the_limit_is_divided_over_the_streams() {
-        let now = Instant::now();
+        let now = crate::driver::now();
         let mut streams = started(now, 4, 100);
         streams.advance(now, 100, LEASE);
         let told: Vec<u64> = opened(&mut streams).iter().map(|(_, told)| *told).collect();
@@ -505,7 +505,7 @@ mod tests {
 
     #[test]
     fn a_stream_that_delivered_opens_again_at_once_and_one_that_did_not_waits_longer_each_time() {
-        let mut now = Instant::now();
+        let mut now = crate::driver::now();
         let mut streams = started(now, 1, 100);
         streams.advance(now, 100, LEASE);
         let (first, _) = opened(&mut streams)[0];
@@ -530,7 +530,7 @@ mod tests {
 
     #[test]
     fn the_watchdog_is_armed_by_the_first_answered_ping() {
-        let start = Instant::now();
+        let start = crate::driver::now();
         let mut streams = started(start, 1, 100);
         streams.advance(start, 100, LEASE);
         let (stream, _) = opened(&mut streams)[0];
@@ -556,7 +556,7 @@ mod tests {
 
     #[test]
     fn silence_does_not_count_while_nobody_reads() {
-        let start = Instant::now();
+        let start = crate::driver::now();
         let mut streams = started(start, 1, 100);
         streams.advance(start, 100, LEASE);
         let (stream, _) = opened(&mut streams)[0];
@@ -572,7 +572,7 @@ mod tests {
 
     #[test]
     fn a_larger_limit_opens_a_successor_beside_the_stream_within_the_bound() {
-        let now = Instant::now();
+        let now = crate::driver::now();
         let mut streams = started(now, 1, 10_000);
         streams.advance(now, 1000, LEASE);
         let (first, _) = opened(&mut streams)[0];
@@ -593,7 +593,7 @@ mod tests {
 
     #[test]
     fn a_half_closed_stream_that_does_not_end_is_dropped() {
-        let now = Instant::now();
+        let now = crate::driver::now();
         let mut streams = started(now, 1, 10_000);
         streams.advance(now, 1000, LEASE);
         streams.retell(now, 4000, LEASE);
@@ -604,7 +604,7 @@ mod tests {
 
     #[test]
     fn around_a_change_of_the_lease_the_shorter_one_counts() {
-        let now = Instant::now();
+        let now = crate::driver::now();
         let mut streams = started(now, 1, 100);
         streams.advance(now, 100, SECOND * 20);
         let (stream, _) = opened(&mut streams)[0];

@@ -234,7 +234,7 @@ impl Machine {
             return;
         }
         self.unread_since = None;
-        if self.streams.close_unread() {
+        if self.streams.close_unread(now) {
             let waited = now.saturating_duration_since(since);
             self.tell(Notice::StreamsUnread { waited });
         }

@@ -1,0 +1,172 @@
+//! What a seed brings.
+
+use std::time::Duration;
+
+use connector_core::Limits;
+
+use super::Counts;
+use crate::settings::Settings;
+
+/// What must happen at least once over all runs, or the simulation proves less than it says.
+pub(super) const EVERYTHING: [&str; 37] = [
+    "an acknowledgement had no effect though answered OK",
+    "an answer arrived before an earlier one",
+    "an answer was lost",
+    "a call was answered UNAVAILABLE after it took effect",
+    "a call was answered UNAVAILABLE before it took effect",
+    "a call was evaluated after its client gave up",
+    "a checkpoint was aborted",
+    "a checkpoint was skipped by the commits",
+    "a commit was repeated",
+    "a crash",
+    "a crash between two effects",
+    "a lapse at the server",
+    "a lapse in the buffer",
+    "a lapse told by a commit",
+    "a message was redelivered under a live lease",
+    "a quiet run",
+    "a redelivery of a held message",
+    "a redelivery recognised after a restore",
+    "a release failed",
+    "a request was lost",
+    "a response was late",
+    "a save failed though it was durable",
+    "a save took long",
+    "a stream ended clean",
+    "a stream ended with an error",
+    "a successor stream opened",
+    "an orderly close",
+    "exactly-once delivery",
+    "held too long",
+    "ids started again",
+    "the buffer was full",
+    "the host gave a message back",
+    "the host settled a message",
+    "the host stood still",
+    "the process was suspended",
+    "two checkpoints were open at once",
+    "two responses waited unread",
+];
+
+/// Chances of one run, and its source of random numbers.
+pub(super) struct Chance {
+    random: fastrand::Rng,
+    pub(super) counts: Counts,
+    /// No fault at all: nothing may lapse or come twice.
+    pub(super) quiet: bool,
+    /// The time of faults is over.
+    pub(super) calm: bool,
+    rates: Rates,
+}
+
+/// Per occasion, in thousandths.
+#[derive(Debug, Default)]
+pub(super) struct Rates {
+    pub(super) crash: u32,
+    pub(super) lose_request: u32,
+    pub(super) lose_answer: u32,
+    pub(super) unavailable: u32,
+    pub(super) no_effect: u32,
+    pub(super) late_call: u32,
+    pub(super) late_response: u32,
+    pub(super) redeliver: u32,
+    pub(super) end_stream: u32,
+    pub(super) stand_still: u32,
+    pub(super) suspend: u32,
+    pub(super) save_trouble: u32,
+    pub(super) skip_commit: u32,
+    pub(super) settle: u32,
+    pub(super) close: u32,
+}
+
+impl Chance {
+    pub(super) fn new(seed: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let quiet = random.u8(..10) == 0;
+        // Each fault is absent from half of the runs, so that those of the others have company
+        // and room.
+        let mut rate = |most: u32| {
+            if quiet || random.bool() {
+                0
+            } else {
+                random.u32(1..=most)
+            }
+        };
+        let rates = Rates {
+            crash: rate(12),
+            lose_request: rate(150),
+            lose_answer: rate(150),
+            unavailable: rate(200),
+            no_effect: rate(100),
+            late_call: rate(100),
+            late_response: rate(100),
+            redeliver: rate(200),
+            end_stream: rate(150),
+            stand_still: rate(20),
+            suspend: rate(15),
+            save_trouble: rate(150),
+            skip_commit: rate(200),
+            settle: rate(100),
+            close: rate(5),
+        };
+        Self {
+            random,
+            counts: Counts::new(),
+            quiet,
+            calm: false,
+            rates,
+        }
+    }
+
+    pub(super) fn count(&mut self, what: &'static str) {
+        self.count_many(what, 1);
+    }
+
+    pub(super) fn count_many(&mut self, what: &'static str, times: u64) {
+        debug_assert!(EVERYTHING.contains(&what), "{what:?} is not listed");
+        if times > 0 {
+            *self.counts.entry(what).or_default() += times;
+        }
+    }
+
+    /// Whether a fault happens on this occasion. Never once the time of faults is over.
+    pub(super) fn strikes(&mut self, rate: impl Fn(&Rates) -> u32) -> bool {
+        let rate = rate(&self.rates);
+        !self.calm && rate > 0 && self.random.u32(..1000) < rate
+    }
+
+    pub(super) fn one_in(&mut self, n: u32) -> bool {
+        self.random.u32(..n) == 0
+    }
+
+    pub(super) fn number(&mut self, range: std::ops::Range<u64>) -> u64 {
+        self.random.u64(range)
+    }
+
+    pub(super) fn unit(&mut self) -> f64 {
+        self.random.f64()
+    }
+
+    pub(super) fn millis(&mut self, range: std::ops::Range<u64>) -> Duration {
+        Duration::from_millis(self.random.u64(range))
+    }
+
+    pub(super) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.random.usize(..from.len())]
+    }
+
+    pub(super) fn settings(&mut self) -> Settings {
+        let outstanding = self.pick(&[6, 20, 100, 100_000]);
+        Settings {
+            streams: self.pick(&[1, 1, 2, 3]),
+            outstanding,
+            first_outstanding: self.pick(&[3, 10, 1000]),
+            buffer: Limits::items(self.pick(&[4, 20, 10_000])),
+            max_extension: Duration::from_secs(self.pick(&[10, 20, 60])),
+            max_hold: Duration::from_secs(self.pick(&[90, 3600, 3600, 3600])),
+            stall_after: Duration::ZERO,
+            seen_limit: 1_000_000,
+            close_budget: Duration::from_secs(5),
+        }
+    }
+}

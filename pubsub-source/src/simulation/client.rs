@@ -1,0 +1,165 @@
+//! One incarnation of the source: the machine, the handle's queue, the lines as it sees them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    time::{Duration, Instant},
+};
+
+use connector_core::{Committed, Epoch, ledger::CommitId};
+use gcp_emulator::pubsub::proto::StreamingPullResponse;
+
+use crate::{
+    delivery::DeliveryId,
+    handout::HandOut,
+    machine::{Machine, MessageKey, Pulled, Restoration, SettleId, StreamId},
+    settings::Settings,
+};
+
+use super::server::SUBSCRIPTION;
+
+/// A stream as the client sees it.
+#[derive(Default)]
+pub(super) struct Reader {
+    /// Responses, with the numbers that were not acknowledged when they were sent.
+    pub(super) inbox: VecDeque<(Box<StreamingPullResponse>, Vec<u64>)>,
+    /// The last instant at which nothing was left to read.
+    pub(super) drained: Duration,
+    pub(super) opened: bool,
+}
+
+/// What a host knows of a message it was handed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Held {
+    pub(super) number: u64,
+}
+
+/// One incarnation.
+pub(super) struct Client {
+    pub(super) incarnation: u32,
+    pub(super) born: Duration,
+    pub(super) machine: Machine,
+    pub(super) out: HandOut,
+    pub(super) readers: BTreeMap<StreamId, Reader>,
+    /// Nothing of the process runs before this time.
+    pub(super) suspended_until: Duration,
+    /// The host polls nothing before this time.
+    pub(super) still_until: Duration,
+    pub(super) closing: bool,
+    /// What the restored state covers.
+    pub(super) restored: BTreeSet<u64>,
+    /// What was handed out in the line of incarnations, up to now.
+    pub(super) covered: BTreeSet<u64>,
+    /// Handed out since the last cut.
+    pub(super) open: BTreeMap<DeliveryId, Held>,
+    /// Sealed and not committed.
+    pub(super) sealed: BTreeMap<Epoch, Vec<Held>>,
+    /// Committed in this incarnation.
+    pub(super) committed: BTreeSet<u64>,
+    pub(super) commits: BTreeMap<CommitId, Vec<u64>>,
+    pub(super) resolved: BTreeSet<CommitId>,
+    pub(super) settles: BTreeSet<SettleId>,
+    pub(super) last_commit: Option<Epoch>,
+    pub(super) epoch: Epoch,
+    pub(super) next_checkpoint: Duration,
+    /// The message of each ack id that was received, and the newest ack id of each message.
+    pub(super) messages: BTreeMap<String, String>,
+    pub(super) newest: BTreeMap<String, String>,
+}
+
+impl Client {
+    pub(super) fn new(
+        incarnation: u32,
+        now: Duration,
+        at: Instant,
+        settings: Settings,
+        restoration: Restoration,
+        restored: BTreeSet<u64>,
+    ) -> Self {
+        let epoch = restoration.epoch.unwrap_or_default();
+        let machine = Machine::new(
+            at,
+            SUBSCRIPTION.parse().unwrap(),
+            "simulated".into(),
+            settings,
+            restoration,
+        );
+        Self {
+            incarnation,
+            born: now,
+            machine,
+            out: HandOut::default(),
+            readers: BTreeMap::new(),
+            suspended_until: Duration::ZERO,
+            still_until: Duration::ZERO,
+            closing: false,
+            covered: restored.clone(),
+            restored,
+            open: BTreeMap::new(),
+            sealed: BTreeMap::new(),
+            committed: BTreeSet::new(),
+            commits: BTreeMap::new(),
+            resolved: BTreeSet::new(),
+            settles: BTreeSet::new(),
+            last_commit: None,
+            epoch,
+            next_checkpoint: now,
+            messages: BTreeMap::new(),
+            newest: BTreeMap::new(),
+        }
+    }
+
+    /// Whether a message is handed out and its epoch is not committed.
+    pub(super) fn holds(&self, number: u64) -> bool {
+        let held = |held: &Held| held.number == number;
+        self.open.values().any(held) || self.sealed.values().flatten().any(held)
+    }
+
+    /// A commit resolved. Each does so once.
+    pub(super) fn resolve(&mut self, commit: CommitId, committed: Committed) -> Result<(), String> {
+        if !self.resolved.insert(commit) {
+            return Err(format!("{commit:?} resolved twice"));
+        }
+        let Some(numbers) = self.commits.remove(&commit) else {
+            return Err(format!("{commit:?} resolved and was never asked for"));
+        };
+        if committed.total() < numbers.len() {
+            return Err(format!(
+                "{commit:?} covers {} and has verdicts for {}",
+                numbers.len(),
+                committed.total()
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether all that a finished source holds is gone.
+    pub(super) fn is_drained(&self, now: Instant) -> bool {
+        let stats = self.machine.stats(now);
+        stats.leased == 0
+            && stats.buffered == 0
+            && self.commits.is_empty()
+            && self.settles.is_empty()
+            && self.open.is_empty()
+            && self.sealed.is_empty()
+    }
+}
+
+/// Takes a response apart as the driver does.
+pub(super) fn take_apart(response: StreamingPullResponse, leased_since: Instant) -> Pulled {
+    let subscription = SUBSCRIPTION.parse().unwrap();
+    let exactly_once = response
+        .subscription_properties
+        .map(|these| these.exactly_once_delivery_enabled);
+    let mut pulled =
+        crate::driver::take_apart(&subscription, response.received_messages, leased_since);
+    pulled.exactly_once = exactly_once;
+    pulled
+}
+
+/// Another key, for a planted bug.
+pub(super) fn strange_key(key: &MessageKey, salt: u64) -> MessageKey {
+    match key {
+        MessageKey::Number(number) => MessageKey::Number(number ^ (salt << 56) ^ (1 << 63)),
+        MessageKey::Text(text) => MessageKey::Text(format!("{text}-{salt}").into()),
+    }
+}
