@@ -9,6 +9,7 @@
 //! moment. The parent process, [`run`], owns the servers, publishes the orders, and counts what
 //! arrived from what the servers and the partner saw.
 
+mod clock;
 mod error;
 mod instructions;
 mod memory;
@@ -101,11 +102,7 @@ async fn parent(options: &Options) -> ExitCode {
             if options.json {
                 println!("{}", report.json());
             }
-            if report.lost == 0 {
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::from(1)
-            }
+            ExitCode::from(report.exit_status())
         }
         Err(error) => failed(&error),
     }

@@ -5,7 +5,8 @@
     reason = "a test and what it is made of fail by panicking"
 )]
 
-use std::process::{Command, Output, Stdio};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Output, Stdio};
 
 use clap::Parser;
 use examples::orders::{self, Options, OrdersError, Program, Report};
@@ -80,11 +81,16 @@ async fn a_server_that_is_running_is_used_and_left_as_it_was() {
         .listen(([127, 0, 0, 1], 0).into())
         .await
         .unwrap();
-    let address = server.local_addr().unwrap();
-    let flags = format!("--orders 100 --checkpoint-interval 200ms --pubsub {address}");
+    let pubsub = server.local_addr().unwrap();
+    let (mut tasks_server, tasks) = tasks_server();
+    let flags =
+        format!("--orders 100 --checkpoint-interval 200ms --pubsub {pubsub} --tasks {tasks}");
     for _repeated in 0..2 {
         assert_nothing_is_missing(&run(&flags).await.unwrap(), 100, 0);
     }
+    // Its standard input is its leash.
+    drop(tasks_server.stdin.take());
+    assert!(tasks_server.wait().unwrap().success());
     let seen = server.observe();
     assert_eq!(seen.count(Method::CreateTopic), 10);
     assert_eq!(seen.count(Method::DeleteTopic), 10);
@@ -127,6 +133,22 @@ async fn an_unreachable_server_is_one_error_that_names_what_was_wanted_of_it() {
         text.contains("could not be created; no order was published"),
         "{text}"
     );
+}
+
+/// A Cloud Tasks server without queues, and its address.
+fn tasks_server() -> (Child, String) {
+    let mut server = Command::new(env!("CARGO_BIN_EXE_orders-child"))
+        .arg("tasks-server")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    server.stdin.as_mut().unwrap().write_all(b"[]\n").unwrap();
+    let mut address = String::new();
+    let stdout = server.stdout.as_mut().unwrap();
+    BufReader::new(stdout).read_line(&mut address).unwrap();
+    (server, address.trim().to_owned())
 }
 
 /// The program as a person starts it.

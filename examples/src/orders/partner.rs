@@ -22,6 +22,7 @@ pub(crate) use book::{Book, PartnerTally};
 use call::Call;
 pub(crate) use call::TaskLabel;
 
+use super::clock;
 use super::routes::Routes;
 
 /// What the largest task body may have, and no partner takes more.
@@ -125,7 +126,7 @@ async fn answer(
         Ok(body) => body.to_bytes(),
         Err(error) => return respond(StatusCode::BAD_REQUEST, error.to_string()),
     };
-    match Call::read(&head, &body, routes) {
+    match Call::read(&head, &body, routes, clock::wall()) {
         Ok(call) => {
             let text = if lock(book).enter(call) {
                 "taken"

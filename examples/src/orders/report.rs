@@ -41,6 +41,12 @@ pub struct Report {
 }
 
 impl Report {
+    /// What the program ends with: 1 when orders were lost, else 0.
+    #[must_use]
+    pub const fn exit_status(&self) -> u8 {
+        if self.lost == 0 { 0 } else { 1 }
+    }
+
     /// The report as the one line of JSON.
     #[must_use]
     pub fn json(&self) -> String {
@@ -126,6 +132,16 @@ mod tests {
              \"checkpoints\":9,\"restarts\":1,\"seconds\":17.5,\"orders_per_second\":1142.9,\
              \"peak_rss_mb\":41.5}"
         );
+    }
+
+    #[test]
+    fn a_lost_order_makes_the_run_fail_and_a_duplicate_does_not() {
+        assert_eq!(report().exit_status(), 0);
+        let report = Report {
+            lost: 1,
+            ..report()
+        };
+        assert_eq!(report.exit_status(), 1);
     }
 
     #[test]

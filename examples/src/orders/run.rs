@@ -1,12 +1,13 @@
 //! One run from the first server to the figures.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use gcp_wire::{Connection, ConnectionOptions};
 use tokio::time::MissedTickBehavior;
 
+use super::clock;
 use super::error::OrdersError;
 use super::names::RunNames;
 use super::options::Options;
@@ -91,13 +92,8 @@ impl Run {
         let partner = door.serve(Arc::clone(&routes));
         let counter = RegionCounter::start(&resources.pubsub, &resources.names);
 
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "a program: dispatch times follow the clock"
-        )]
-        let now = SystemTime::now();
         let count = usize::try_from(options.orders).unwrap_or(usize::MAX);
-        let (placed, messages) = publisher::place(options.seed, count, now)?;
+        let (placed, messages) = publisher::place(options.seed, count, clock::wall())?;
         let routed = placed
             .iter()
             .filter(|order| routes.of(&order.customer).is_some())
@@ -116,7 +112,7 @@ impl Run {
             messages,
             supervisor,
             progress,
-            started: clock(),
+            started: clock::monotonic(),
         })
     }
 
@@ -176,7 +172,7 @@ impl Run {
                 _ = &mut interrupted => return Err(OrdersError::Interrupted),
                 _ = look.tick() => {
                     self.supervisor.sample_memory();
-                    let now = clock();
+                    let now = clock::monotonic();
                     let (regions, partner) = (self.counter.tally(), self.partner.tally());
                     let shown = Shown { published: regions.orders, called: partner.orders };
                     self.progress.show(now, shown);
@@ -258,12 +254,4 @@ impl Run {
 /// `figure` to the nearest of `parts` parts of one: more digits than were measured mislead.
 fn rounded(figure: f64, parts: f64) -> f64 {
     (figure * parts).round() / parts
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a program: it tells how long the run took"
-)]
-fn clock() -> Instant {
-    Instant::now()
 }

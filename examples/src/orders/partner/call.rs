@@ -1,10 +1,15 @@
 //! One call as the partner checks it.
 
+use std::time::{Duration, SystemTime};
+
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Method, Uri, request::Parts};
 
 use super::super::order::EnrichedOrder;
 use super::super::routes::Routes;
+
+/// How far the dispatcher's clock may be ahead of the partner's.
+const SKEW: Duration = Duration::from_secs(1);
 
 /// A call that was made as agreed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,13 +53,21 @@ pub(super) enum Refusal {
         found: String,
         expected: String,
     },
+    #[error("order {order} was not to come before {}", humantime::format_rfc3339_millis(*at))]
+    Early { order: String, at: SystemTime },
     #[error("tenant {found} does not serve customer {customer}")]
     Tenant { customer: String, found: String },
 }
 
 impl Call {
-    /// Checks a call against the routes table: the path, the headers, the body.
-    pub(super) fn read(head: &Parts, body: &[u8], routes: &Routes) -> Result<Self, Refusal> {
+    /// Checks a call that arrives at `now` against the routes table: the path, the headers, the
+    /// body, and that it does not come before its time.
+    pub(super) fn read(
+        head: &Parts,
+        body: &[u8],
+        routes: &Routes,
+        now: SystemTime,
+    ) -> Result<Self, Refusal> {
         if head.method != Method::POST {
             return Err(Refusal::Method(head.method.clone()));
         }
@@ -85,6 +98,12 @@ impl Call {
                 customer: order.customer,
                 found,
             });
+        }
+        if let Some(at) = order.dispatch_at
+            && now + SKEW < at
+        {
+            let order = order.order_id;
+            return Err(Refusal::Early { order, at });
         }
         let queue = header(
             &head.headers,

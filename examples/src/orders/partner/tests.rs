@@ -31,6 +31,13 @@ async fn status(partner: &str, edit: impl FnOnce(String) -> String) -> String {
     answer.lines().next().unwrap_or_default().to_owned()
 }
 
+/// The request with the length of the body it has now.
+fn resized(request: &str) -> String {
+    let (head, body) = request.split_once("\r\n\r\n").unwrap();
+    let (head, _length) = head.rsplit_once(' ').unwrap();
+    format!("{head} {}\r\n\r\n{body}", body.len())
+}
+
 #[tokio::test]
 async fn a_repeated_call_is_taken_and_counted_and_is_no_second_order() {
     let door = PartnerDoor::open().await.unwrap();
@@ -78,9 +85,13 @@ async fn a_call_that_is_not_as_agreed_is_refused_and_not_written_down() {
         ("x-cloudtasks-taskname", "x-other"),
         ("customer-007", "customer-999"),
         ("event_id", "event_no"),
+        (
+            r#""lines":[]"#,
+            r#""dispatch_at":"2999-01-01T00:00:00Z","lines":[]"#,
+        ),
     ];
     for (agreed, sent) in wrong {
-        let status = status(&origin, |request| request.replace(agreed, sent)).await;
+        let status = status(&origin, |request| resized(&request.replace(agreed, sent))).await;
         assert_eq!(
             status, "HTTP/1.1 422 Unprocessable Entity",
             "{sent} for {agreed}"
