@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod body;
 mod builder;
 mod driver;
 mod error;
@@ -14,6 +15,7 @@ mod stats;
 mod submitted;
 mod task;
 
+pub use body::{BodyError, BodyFormat, Charset, ContentType, Csv, Form, Json, Text};
 pub use builder::{SinkBuilder, SinkDriver};
 pub use error::{BuildError, SinkError};
 pub use machine::RetryBudget;

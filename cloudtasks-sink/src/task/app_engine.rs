@@ -12,6 +12,7 @@ use super::dispatch::{APP_ENGINE_DEADLINE, Dispatch};
 use super::headers::Headers;
 use super::relative::RelativeUri;
 use super::{HttpMethod, TaskError, TaskRetries};
+use crate::body::{BodyFormat, Json};
 
 /// A request that Cloud Tasks makes to the App Engine application of the queue's project.
 ///
@@ -133,13 +134,32 @@ impl AppEngineTask {
     }
 
     /// Sets the body to `value` as JSON, with Content-Type `application/json` unless a header says
-    /// otherwise, set before or after.
+    /// otherwise, set before or after: [`body_as`](Self::body_as) with [`Json`].
     ///
     /// # Errors
     ///
-    /// [`TaskError::Json`] when `value` does not serialize.
-    pub fn json<T: Serialize + ?Sized>(mut self, value: &T) -> Result<Self, TaskError> {
-        self.call.body.set_json(value)?;
+    /// [`TaskError::Body`] when `value` does not serialize.
+    pub fn json<T: Serialize + ?Sized>(self, value: &T) -> Result<Self, TaskError> {
+        self.body_as(&Json, value)
+    }
+
+    /// Sets the body to `value` in a format: [`Json`], [`Csv`](crate::Csv), [`Text`](crate::Text),
+    /// [`Form`](crate::Form), or one of your own.
+    ///
+    /// A method that takes no body leaves `value` alone and the body empty, so that one encoder may
+    /// serve records of every method.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError::Body`] when `value` does not serialize.
+    pub fn body_as<T: ?Sized>(
+        mut self,
+        format: &impl BodyFormat<T>,
+        value: &T,
+    ) -> Result<Self, TaskError> {
+        if takes_body(self.call.method) {
+            self.call.body.set_as(format, value)?;
+        }
         Ok(self)
     }
 
@@ -170,8 +190,8 @@ impl AppEngineTask {
             return Err(fault.clone());
         }
         self.uri.check()?;
-        let takes_body = matches!(self.call.method, HttpMethod::Post | HttpMethod::Put);
-        self.call.check_body(takes_body, "POST and PUT")?;
+        self.call
+            .check_body(takes_body(self.call.method), "POST and PUT")?;
         self.call.headers.check_app_engine()?;
         self.call.dispatch.check(now, APP_ENGINE_DEADLINE)
     }
@@ -222,6 +242,18 @@ impl AppEngineTask {
         (task.service, task.version) = (routing.service, routing.version);
         task.instance = routing.instance;
         task
+    }
+}
+
+/// Whether the service accepts a body for an application with this method.
+const fn takes_body(method: HttpMethod) -> bool {
+    match method {
+        HttpMethod::Post | HttpMethod::Put => true,
+        HttpMethod::Patch
+        | HttpMethod::Get
+        | HttpMethod::Head
+        | HttpMethod::Delete
+        | HttpMethod::Options => false,
     }
 }
 

@@ -5,11 +5,14 @@ use std::fmt;
 
 use bytes::Bytes;
 use connector_core::Cause;
-use serde::Serialize;
 
 use super::dispatch::Dispatch;
+use super::error::excerpt;
 use super::headers::Headers;
 use super::{HttpMethod, TaskError};
+use crate::body::{BodyFormat, ContentType};
+
+const CONTENT_TYPE: &str = "Content-Type";
 
 /// A method, headers, a body and its dispatch.
 #[derive(Clone)]
@@ -25,7 +28,10 @@ impl Call {
         Self {
             method,
             headers: Headers::default(),
-            body: Body::default(),
+            body: Body {
+                bytes: Bytes::new(),
+                content_type: ContentType::Unset,
+            },
             dispatch: Dispatch::default(),
         }
     }
@@ -35,14 +41,22 @@ impl Call {
         takes_body: bool,
         allowed: &'static str,
     ) -> Result<(), TaskError> {
-        if takes_body || self.body.bytes.is_empty() {
-            Ok(())
-        } else {
-            Err(TaskError::BodyNotAllowed {
+        if !takes_body && !self.body.bytes.is_empty() {
+            return Err(TaskError::BodyNotAllowed {
                 method: self.method,
                 allowed,
-            })
+            });
         }
+        if let ContentType::Fixed(own) = self.body.content_type
+            && let Some(given) = self.headers.get(CONTENT_TYPE)
+            && !given.trim().eq_ignore_ascii_case(own)
+        {
+            return Err(TaskError::ContentType {
+                given: excerpt(given),
+                own,
+            });
+        }
+        Ok(())
     }
 
     /// What a message holds: the method's number, the headers and the body; and the rest.
@@ -53,10 +67,14 @@ impl Call {
             body,
             dispatch,
         } = self;
-        if let Some(body_type) = body.default_type
-            && !headers.has("content-type")
-        {
-            headers.set("Content-Type".to_owned(), body_type.to_owned());
+        let own = match body.content_type {
+            ContentType::Unset => None,
+            ContentType::Default(own) => Some(own).filter(|_| !headers.has(CONTENT_TYPE)),
+            // In the one spelling, whatever the header's was.
+            ContentType::Fixed(own) => Some(own),
+        };
+        if let Some(own) = own {
+            headers.set(CONTENT_TYPE.to_owned(), own.to_owned());
         }
         (method.number(), headers.into_map(), body.bytes, dispatch)
     }
@@ -75,25 +93,28 @@ impl fmt::Debug for Call {
 }
 
 /// A body and the Content-Type that it brings along.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct Body {
     bytes: Bytes,
-    /// Any header replaces it.
-    default_type: Option<&'static str>,
+    content_type: ContentType,
 }
 
 impl Body {
     pub(super) fn set(&mut self, bytes: Bytes) {
         self.bytes = bytes;
-        self.default_type = None;
+        self.content_type = ContentType::Unset;
     }
 
-    pub(super) fn set_json<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), TaskError> {
-        let bytes = serde_json::to_vec(value).map_err(|error| TaskError::Json {
-            source: Cause::new(error),
+    pub(super) fn set_as<T: ?Sized>(
+        &mut self,
+        format: &impl BodyFormat<T>,
+        value: &T,
+    ) -> Result<(), TaskError> {
+        let bytes = format.encode(value).map_err(|error| TaskError::Body {
+            source: Cause::from(error),
         })?;
-        self.bytes = bytes.into();
-        self.default_type = Some("application/json");
+        self.bytes = bytes;
+        self.content_type = format.content_type();
         Ok(())
     }
 }

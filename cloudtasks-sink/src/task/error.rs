@@ -131,9 +131,19 @@ pub enum TaskError {
         /// The largest task that the sink sends.
         limit: usize,
     },
-    /// The body does not serialize as JSON.
-    #[error("the body does not serialize as JSON; the task was not created")]
-    Json {
+    /// The body's format has a Content-Type of its own, and a header gives another.
+    #[error(
+        "the Content-Type {given:?} contradicts the body, which is {own}; the task was not created, leave the header out"
+    )]
+    ContentType {
+        /// What the header says, at most 200 characters of it.
+        given: String,
+        /// What the body is.
+        own: &'static str,
+    },
+    /// The body does not serialize.
+    #[error("the body does not serialize; the task was not created")]
+    Body {
         /// What the serializer said.
         #[source]
         source: Cause,

@@ -53,9 +53,13 @@ impl Headers {
     }
 
     pub(super) fn has(&self, name: &str) -> bool {
-        self.entries
-            .iter()
-            .any(|(known, _)| known.eq_ignore_ascii_case(name))
+        self.get(name).is_some()
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        let mut entries = self.entries.iter();
+        let found = entries.find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
     }
 
     pub(super) fn names(&self) -> Vec<&str> {

@@ -13,6 +13,7 @@ use super::hosts::AllowedHosts;
 use super::token::{self, Token};
 use super::url::TargetUrl;
 use super::{HttpMethod, TaskError, TaskRetries};
+use crate::body::{BodyFormat, Json};
 
 /// An HTTP request that Cloud Tasks makes for you, later and again until it succeeds.
 ///
@@ -164,13 +165,32 @@ impl HttpTask {
     }
 
     /// Sets the body to `value` as JSON, with Content-Type `application/json` unless a header says
-    /// otherwise, set before or after.
+    /// otherwise, set before or after: [`body_as`](Self::body_as) with [`Json`].
     ///
     /// # Errors
     ///
-    /// [`TaskError::Json`] when `value` does not serialize.
-    pub fn json<T: Serialize + ?Sized>(mut self, value: &T) -> Result<Self, TaskError> {
-        self.call.body.set_json(value)?;
+    /// [`TaskError::Body`] when `value` does not serialize.
+    pub fn json<T: Serialize + ?Sized>(self, value: &T) -> Result<Self, TaskError> {
+        self.body_as(&Json, value)
+    }
+
+    /// Sets the body to `value` in a format: [`Json`], [`Csv`](crate::Csv), [`Text`](crate::Text),
+    /// [`Form`](crate::Form), or one of your own.
+    ///
+    /// A method that takes no body leaves `value` alone and the body empty, so that one encoder may
+    /// serve records of every method.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError::Body`] when `value` does not serialize.
+    pub fn body_as<T: ?Sized>(
+        mut self,
+        format: &impl BodyFormat<T>,
+        value: &T,
+    ) -> Result<Self, TaskError> {
+        if self.call.method.takes_body() {
+            self.call.body.set_as(format, value)?;
+        }
         Ok(self)
     }
 

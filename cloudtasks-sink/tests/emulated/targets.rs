@@ -4,12 +4,13 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use cloudtasks_sink::{
-    AppEngineTask, CloudTasksSink, FullTask, HttpTask, Task, TaskError, TaskRetries,
+    AppEngineTask, CloudTasksSink, Form, FullTask, HttpMethod, HttpTask, Task, TaskError,
+    TaskRetries,
 };
 use connector_core::{BoxError, Encode, RejectedReason};
 use gcp_emulator::cloudtasks::proto::task::MessageType;
 
-use crate::world::{Kept, Q1, World, queue, request, send};
+use crate::world::{Kept, Q1, World, chain, queue, request, send};
 
 fn http() -> HttpTask {
     HttpTask::post("https://partner.example/").unwrap()
@@ -128,6 +129,49 @@ async fn a_whole_task_with_a_name_is_rejected() {
     assert_eq!(rejected.len(), 1);
     let source = rejected[0].source.as_ref().unwrap().to_string();
     assert_eq!(source, TaskError::Named.to_string());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_that_its_format_refuses_is_rejected_and_the_others_are_created() {
+    let world = World::new();
+    let kept = Kept::default();
+    let encode = |(method, note): &(HttpMethod, serde_json::Value)| {
+        let task = HttpTask::new(*method, "https://partner.example/")?;
+        Ok(Some(task.body_as(&Form, note)?))
+    };
+    let mut sink = CloudTasksSink::builder(encode)
+        .queue(queue(Q1))
+        .endpoint(world.endpoint())
+        .on_rejected(kept.clone())
+        .build()
+        .unwrap();
+    let text = serde_json::json!({"note": "two words", "tags": ["a", "b"], "gone": null});
+    let number = serde_json::json!({"count": 1});
+    let records = [
+        (HttpMethod::Post, text),
+        (HttpMethod::Post, number.clone()),
+        (HttpMethod::Get, number),
+    ];
+    send(&mut sink, records).await.unwrap();
+    let tasks = world.created(Q1);
+    assert_eq!(tasks.len(), 2);
+    let form = request(&tasks[0]);
+    // A JSON object has its fields in alphabetical order.
+    assert_eq!(form.body, "note=two+words&tags=a&tags=b".as_bytes());
+    assert_eq!(
+        form.headers["Content-Type"],
+        "application/x-www-form-urlencoded"
+    );
+    assert!(
+        request(&tasks[1]).body.is_empty(),
+        "a GET serializes nothing"
+    );
+    let rejected = kept.all();
+    assert_eq!(rejected.len(), 1);
+    assert_eq!(rejected[0].reason, RejectedReason::Encoding);
+    let text = chain(rejected[0].source.as_ref().unwrap());
+    assert!(text.contains("\"count\" is a number"), "{text}");
+    assert!(text.contains("convert it to a string"), "{text}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -182,6 +182,27 @@ fn json_names_its_type_unless_a_header_does() {
 }
 
 #[test]
+fn only_post_and_put_ask_a_serializer_for_a_body() {
+    let with = |method| AppEngineTask::new(method, "/x").json(&[1]).unwrap();
+    assert_eq!(request(with(HttpMethod::Put)).body, "[1]".as_bytes());
+    let sent = request(with(HttpMethod::Patch));
+    assert!(sent.body.is_empty() && sent.headers.is_empty(), "{sent:?}");
+    let form = AppEngineTask::post("/x")
+        .body_as(
+            &crate::Form,
+            &[("a", "b")]
+                .into_iter()
+                .collect::<std::collections::BTreeMap<_, _>>(),
+        )
+        .unwrap()
+        .header("Content-Type", "text/plain");
+    assert!(matches!(
+        form.check(now()),
+        Err(TaskError::ContentType { .. })
+    ));
+}
+
+#[test]
 fn the_debug_text_of_a_task_holds_no_body_no_header_value_and_no_query() {
     let task = AppEngineTask::post("/x?token=secret")
         .header("Authorization", "secret")

@@ -7,6 +7,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::task::{HeaderRule, UrlRule};
+use crate::{ContentType, Csv, Form, Text};
+use connector_core::BoxError;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -247,7 +249,7 @@ fn there_is_exactly_one_content_type_and_the_users_wins_over_json() {
 fn a_value_that_does_not_serialize_is_an_error_with_its_cause() {
     let keys_that_are_no_text = BTreeMap::from([(vec![1], 2)]);
     let error = post().json(&keys_that_are_no_text).unwrap_err();
-    assert!(matches!(error, TaskError::Json { .. }));
+    assert!(matches!(error, TaskError::Body { .. }));
     assert!(std::error::Error::source(&error).is_some());
 }
 
@@ -489,6 +491,93 @@ fn a_task_is_what_was_asked_for_and_carries_the_name_it_is_given() {
     assert_eq!(request.url, "https://partner.example/orders");
     assert_eq!(request.body, "text".as_bytes());
     assert!(request.authorization_header.is_none());
+}
+
+#[test]
+fn a_method_without_a_body_never_asks_the_serializer() {
+    struct Panics;
+    impl BodyFormat<str> for Panics {
+        fn content_type(&self) -> ContentType {
+            ContentType::Default("text/x")
+        }
+
+        fn encode(&self, _value: &str) -> Result<Bytes, BoxError> {
+            panic!("nobody needs this body")
+        }
+    }
+    for method in [
+        HttpMethod::Get,
+        HttpMethod::Head,
+        HttpMethod::Delete,
+        HttpMethod::Options,
+    ] {
+        let task = HttpTask::new(method, "http://h/").unwrap();
+        let task = task.body_as(&Panics, "x").unwrap().json(&[1]).unwrap();
+        assert!(check(&task).is_ok(), "{method}");
+        let sent = request(task);
+        assert!(sent.body.is_empty() && sent.headers.is_empty(), "{sent:?}");
+    }
+}
+
+#[test]
+fn a_format_says_what_its_bodies_are_and_raw_bytes_say_nothing() {
+    let types =
+        |task: HttpTask| -> Vec<(String, String)> { request(task).headers.into_iter().collect() };
+    let pair = |name: &str, value: &str| vec![(name.to_owned(), value.to_owned())];
+    let csv = post().body_as(&Csv::default(), &["a", "b"]).unwrap();
+    assert_eq!(types(csv.clone()), pair("Content-Type", "text/csv"));
+    let other = csv.header("content-type", "text/csv; header=absent");
+    assert_eq!(
+        types(other),
+        pair("content-type", "text/csv; header=absent")
+    );
+    let text = post().body_as(&Text::default(), "x").unwrap();
+    assert_eq!(
+        types(text.clone()),
+        pair("Content-Type", "text/plain; charset=utf-8")
+    );
+    assert_eq!(types(text.body("raw after all")), vec![]);
+}
+
+#[test]
+fn a_form_takes_no_other_content_type_than_its_own() {
+    let own = "application/x-www-form-urlencoded";
+    let form = || {
+        post()
+            .body_as(&Form, &BTreeMap::from([("a", "b")]))
+            .unwrap()
+    };
+    let sent = request(form());
+    assert_eq!(sent.body, "a=b".as_bytes());
+    assert_eq!(sent.headers["Content-Type"], own);
+    for same in [own, " Application/X-WWW-Form-URLEncoded "] {
+        let task = form().header("content-TYPE", same);
+        assert!(check(&task).is_ok(), "{same:?}");
+        let headers = request(task).headers;
+        assert_eq!(
+            headers,
+            BTreeMap::from([("Content-Type".to_owned(), own.to_owned())])
+        );
+    }
+    for other in [
+        "text/plain",
+        "application/x-www-form-urlencoded; charset=utf-8",
+    ] {
+        let before = post().header("Content-Type", other);
+        let before = before
+            .body_as(&Form, &BTreeMap::from([("a", "b")]))
+            .unwrap();
+        for task in [before, form().header("content-type", other)] {
+            match check(&task) {
+                Err(TaskError::ContentType { given, .. }) => assert_eq!(given, other),
+                verdict => panic!("{other}: {verdict:?}"),
+            }
+        }
+    }
+    let replaced = form()
+        .header("Content-Type", "text/plain")
+        .body("raw after all");
+    assert!(check(&replaced).is_ok());
 }
 
 proptest! {
