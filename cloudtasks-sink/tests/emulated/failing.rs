@@ -254,7 +254,10 @@ async fn a_sink_that_ends_while_the_source_is_idle_ends_the_hosts_loop() {
     // Nobody waits for the receipt; it is the loop that must hear of the end.
     drop(sink.snapshot(Epoch::new(1)));
     let mut idle = futures::stream::pending::<Result<Order, SinkError>>();
+    let before = Instant::now();
     let step = tokio::time::timeout(LONG, next_when(&mut idle, &mut sink)).await;
+    // Whoever is not woken looks once more when the limit has passed, and finds the end then.
+    assert_eq!(before.elapsed().as_secs(), 60);
     let error = step.expect("the end wakes the loop").unwrap_err();
     assert!(matches!(error, StepError::Sink { index: 0, .. }), "{error}");
     let text = chain(&error);

@@ -45,7 +45,14 @@ async fn a_sink_that_ends_while_the_source_is_idle_ends_the_hosts_loop() {
     // Nobody waits for the receipt; it is the loop that must hear of the end.
     drop(sink.snapshot(Epoch::new(1)));
     let mut idle = futures::stream::pending::<Result<Record, SinkError>>();
+    let start = now();
     let step = tokio::time::timeout(LONG, next_when(&mut idle, &mut sink)).await;
+    // Whoever is not woken looks once more when the limit has passed, and finds the end then.
+    assert!(
+        start.elapsed() <= timeout + Duration::from_secs(1),
+        "{:?}",
+        start.elapsed()
+    );
     let error = step.expect("the end wakes the loop").unwrap_err();
     let StepError::Sink { index: 0, cause } = error else {
         panic!("{error}");
