@@ -1,6 +1,6 @@
 //! The one place that reads a clock.
 
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 /// Now, by tokio's clock: tests that pause it move the whole sink.
 #[expect(
@@ -9,4 +9,13 @@ use std::time::Instant;
 )]
 pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
+}
+
+/// Now, as people tell the time.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a dead letter says when its record was rejected, to people and other processes"
+)]
+pub(crate) fn wall() -> SystemTime {
+    SystemTime::now()
 }

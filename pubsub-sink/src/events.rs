@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use connector_core::{Cause, Member};
-use gcp_wire::TopicName;
+use gcp_wire::{RpcError, TopicName};
 
 use crate::machine::Notice;
 
@@ -103,4 +103,32 @@ pub(crate) fn dropped(instance: &str, items: usize) {
 /// The sink ended with an error.
 pub(crate) fn ended(instance: &str, error: &crate::SinkError) {
     tracing::error!(instance, error = %error, "The sink ended.");
+}
+
+/// A dead-letter queue publishes to a topic without subscription.
+pub(crate) fn dead_letters_unread(instance: &str, topic: &TopicName) {
+    tracing::warn!(
+        instance,
+        %topic,
+        "The topic for dead letters has no subscription; they are lost unless the topic retains them."
+    );
+}
+
+/// A dead-letter queue has no topic.
+pub(crate) fn dead_letters_homeless(instance: &str, topic: &TopicName) {
+    tracing::warn!(
+        instance,
+        %topic,
+        "The topic for dead letters does not exist and is not created; the first rejected record ends the sink."
+    );
+}
+
+/// It could not be seen whether somebody reads the dead letters.
+pub(crate) fn dead_letters_unseen(instance: &str, topic: &TopicName, error: &RpcError) {
+    tracing::debug!(
+        instance,
+        %topic,
+        %error,
+        "Whether the topic for dead letters has a subscription could not be seen."
+    );
 }

@@ -3,6 +3,7 @@
 mod admin;
 mod builder;
 mod clock;
+mod dead_letter;
 mod driver;
 mod error;
 mod events;
@@ -19,6 +20,10 @@ mod stats;
 
 pub use admin::{MissingTopics, TopicCreation};
 pub use builder::SinkBuilder;
+pub use dead_letter::{
+    DeadLetterBuilder, DeadLetterDriver, DeadLetterError, DeadLetterWatch, Outstanding,
+    PubsubDeadLetterQueue,
+};
 pub use driver::SinkDriver;
 pub use error::{BuildError, SinkError};
 pub use message::{MessageError, PublishMessage};

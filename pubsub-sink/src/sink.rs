@@ -146,6 +146,10 @@ impl<R> PubsubSink<R> {
             .unwrap_or_default()
     }
 
+    pub(crate) const fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     /// What ended the sink, the first time; from then on that it is closed, and by what.
     fn last_word(&mut self) -> SinkError {
         let error = self.shared.ended();

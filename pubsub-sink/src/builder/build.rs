@@ -34,7 +34,15 @@ impl<R> SinkBuilder<R> {
     /// # Errors
     ///
     /// A [`BuildError`] that names the setting, or both. Nothing was connected or restored.
-    pub fn build_with_driver(mut self) -> Result<(PubsubSink<R>, SinkDriver), BuildError> {
+    pub fn build_with_driver(self) -> Result<(PubsubSink<R>, SinkDriver), BuildError> {
+        let (sink, driver, _) = self.build_parts()?;
+        Ok((sink, driver))
+    }
+
+    /// As [`build_with_driver`](Self::build_with_driver), with the connection of the driver.
+    pub(crate) fn build_parts(
+        mut self,
+    ) -> Result<(PubsubSink<R>, SinkDriver, Connection), BuildError> {
         self.settings.check()?;
         self.check_together()?;
         if self.settings.ordering {
@@ -67,9 +75,14 @@ impl<R> SinkBuilder<R> {
                 receipt
             }
         };
-        let driver = Driver::new(Arc::clone(&shared), connection, self.handler, creation);
+        let driver = Driver::new(
+            Arc::clone(&shared),
+            connection.clone(),
+            self.handler,
+            creation,
+        );
         let sink = PubsubSink::new(resolver, self.encoder, shared, restored);
-        Ok((sink, SinkDriver::new(driver)))
+        Ok((sink, SinkDriver::new(driver), connection))
     }
 
     fn check_together(&self) -> Result<(), BuildError> {

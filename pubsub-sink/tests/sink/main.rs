@@ -4,6 +4,7 @@
 
 mod checkpoints;
 mod conformance;
+mod dead_letters;
 mod destinations;
 mod documents;
 mod limits;
