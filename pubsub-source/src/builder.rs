@@ -98,7 +98,8 @@ impl SourceBuilder {
         self
     }
 
-    /// The limit that the service is told until the first commit. Default: 1,000.
+    /// The limit that the service is told until the first commit. Default: 1,000, or
+    /// [`outstanding`](Self::outstanding) where that is less.
     ///
     /// A host that crashes before its first commit then burns delivery attempts of so many
     /// messages, not of all that are allowed outstanding. Afterwards the limit grows with need, up

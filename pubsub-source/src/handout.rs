@@ -6,11 +6,9 @@ use connector_core::Limits;
 
 use crate::{delivery::DeliveryId, machine::Machine, message::Message};
 
-/// What [`HandOut::pop`] finds.
-#[derive(Debug)]
-pub(crate) enum Pop {
-    /// A message, handed out hereby.
-    Message(Box<Message>),
+/// Why [`HandOut::pop`] gives nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pause {
     /// What is left may have been revoked, or its lease may be over: [`HandOut::refresh`] first.
     Stale,
     /// Nothing is left: [`HandOut::fill`] first.
@@ -36,19 +34,17 @@ pub(crate) struct HandOut {
 
 impl HandOut {
     /// Hands the next message out.
-    pub(crate) fn pop(&mut self, now: Instant, revoked: u64) -> Pop {
+    pub(crate) fn pop(&mut self, now: Instant, revoked: u64) -> Result<Message, Pause> {
         if self.messages.is_empty() {
-            return Pop::Empty;
+            return Err(Pause::Empty);
         }
         if revoked != self.revoked || self.fresh_until.is_none_or(|until| now >= until) {
-            return Pop::Stale;
+            return Err(Pause::Stale);
         }
-        let Some(message) = self.messages.pop_front() else {
-            return Pop::Empty;
-        };
+        let message = self.messages.pop_front().ok_or(Pause::Empty)?;
         self.handed.push(message.delivery);
         self.left = plus(self.left, &message);
-        Pop::Message(Box::new(message))
+        Ok(message)
     }
 
     /// What was handed out and the machine does not know of yet.

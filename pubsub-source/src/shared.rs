@@ -189,3 +189,66 @@ pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "no message".to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use connector_core::{CheckpointError, Epoch, Receipt};
+
+    use super::*;
+    use crate::{machine::Restoration, settings::Settings};
+
+    fn shared() -> Arc<Shared> {
+        Shared::new(Machine::new(
+            crate::driver::now(),
+            "projects/demo-project/subscriptions/s11".parse().unwrap(),
+            "a-source".into(),
+            Settings::default(),
+            Restoration::default(),
+        ))
+    }
+
+    #[test]
+    fn a_panic_in_the_middle_is_an_error_from_then_on_and_receipts_resolve() {
+        let shared = shared();
+        let mut receipt = shared
+            .with(|state| {
+                let now = crate::driver::now();
+                state.machine.snapshot(now, Epoch::new(1)).unwrap();
+                let commit = state.machine.commit(now, Epoch::new(1)).unwrap();
+                let (resolver, receipt) = Receipt::channel();
+                state.commits.insert(commit, resolver);
+                receipt
+            })
+            .unwrap();
+        let panic = catch_unwind(AssertUnwindSafe(|| {
+            shared.with(|_| panic!("in the middle of things"))
+        }));
+        assert!(panic.is_err());
+        let cause = shared.with(|_| ()).unwrap_err();
+        assert!(receipt.try_now().is_none());
+        shared.end(crate::driver::now(), cause);
+        let resolved = receipt.try_now();
+        assert!(
+            matches!(resolved, Some(Err(CheckpointError::Closed { .. }))),
+            "{resolved:?}"
+        );
+        assert!(*shared.ended().borrow());
+    }
+
+    #[test]
+    fn a_driver_that_ends_early_ends_the_source_with_its_reason() {
+        let shared = shared();
+        let text = "lost its balance".to_owned();
+        shared.end(crate::driver::now(), Cause::new(DriverPanicked { text }));
+        let error = shared
+            .with(|state| state.machine.take_error())
+            .unwrap()
+            .unwrap();
+        let SourceError::DriverGone { cause } = error else {
+            panic!("{error:?}")
+        };
+        assert!(cause.to_string().contains("lost its balance"));
+    }
+}

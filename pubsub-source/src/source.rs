@@ -17,7 +17,7 @@ use crate::{
     delivery::{DeliveryId, Disposition},
     driver,
     error::{SettleError, SourceError, driver_gone},
-    handout::{HandOut, Pop},
+    handout::{HandOut, Pause},
     message::Message,
     shared::{Shared, State},
     state::SourceState,
@@ -193,9 +193,9 @@ impl PubsubSource {
         loop {
             let now = driver::now();
             match self.out.pop(now, self.shared.revoked()) {
-                Pop::Message(message) => return Poll::Ready(Some(Ok(*message))),
-                Pop::Empty if !self.started => self.start(),
-                Pop::Empty | Pop::Stale => {}
+                Ok(message) => return Poll::Ready(Some(Ok(message))),
+                Err(Pause::Empty) if !self.started => self.start(),
+                Err(Pause::Empty | Pause::Stale) => {}
             }
             let out = &mut self.out;
             let found = self.shared.with(|state| {

@@ -17,6 +17,8 @@ mod acknowledging;
 mod closing;
 #[path = "wire/delivery.rs"]
 mod delivery;
+#[path = "wire/events.rs"]
+mod events;
 #[path = "wire/leases.rs"]
 mod leases;
 #[path = "wire/redelivery.rs"]

@@ -31,6 +31,16 @@ impl Machine {
                 Errand::Extend(_) => {}
             }
         }
+        for batch in self.deliveries.batches() {
+            let ours = self
+                .deliveries
+                .ids_of(batch)
+                .any(|id| self.is_extendable(id));
+            assert!(
+                !ours || self.leases.ends(batch).is_some(),
+                "what is held and has not lapsed has a lease"
+            );
+        }
         let in_buffer = self.buffer.messages().count();
         assert!(
             in_buffer <= self.buffer.held().items,

@@ -166,7 +166,7 @@ impl Streams {
     }
 
     fn open(&mut self, now: Instant, slot: usize, told: u64, lease: Duration) {
-        let share = self.share(told);
+        let share = self.share(slot, told);
         // Room for what is told must be left within the bound, unless nothing is open at all.
         if self.told() > 0 && self.told() + share > self.bound {
             return;
@@ -199,9 +199,11 @@ impl Streams {
         }
     }
 
-    /// What each stream is told.
-    fn share(&self, told: u64) -> u64 {
-        (told / self.slots.len() as u64).max(1)
+    /// What the stream of a slot is told: together they are told all of it.
+    fn share(&self, slot: usize, told: u64) -> u64 {
+        let (slot, slots) = (slot as u64, self.slots.len() as u64);
+        let share = told / slots + u64::from(slot < told % slots);
+        share.max(1)
     }
 
     /// What all open streams are told together.
@@ -227,8 +229,8 @@ impl Streams {
     /// Tells a larger limit. It can be told only when a stream opens: a successor opens beside each
     /// stream where the bound allows that, else after it.
     pub(super) fn retell(&mut self, now: Instant, told: u64, lease: Duration) {
-        let share = self.share(told);
         for slot in 0..self.slots.len() {
+            let share = self.share(slot, told);
             let Slot::Live(live) = &self.slots[slot] else {
                 continue;
             };
@@ -416,11 +418,17 @@ impl Streams {
 
     /// When something is to be done next.
     pub(super) fn next_timeout(&self, told: u64) -> Option<Instant> {
-        let may_open =
-            self.may_open() && (self.told() == 0 || self.told() + self.share(told) <= self.bound);
-        let slots = self.slots.iter().filter_map(|slot| match slot {
-            Slot::Waiting(at) => may_open.then_some(*at),
-            Slot::Unread(since) => (self.reading && may_open).then_some(*since),
+        let open = self.told();
+        let slots = self.slots.iter().enumerate();
+        let slots = slots.filter_map(|(index, slot)| match slot {
+            // As in `open`: only the end of a stream makes room where there is none.
+            Slot::Waiting(_) | Slot::Unread(_)
+                if open > 0 && open + self.share(index, told) > self.bound =>
+            {
+                None
+            }
+            Slot::Waiting(at) => self.may_open().then_some(*at),
+            Slot::Unread(since) => (self.reading && self.may_open()).then_some(*since),
             Slot::Live(live) => {
                 let watched = self.reading && self.answers_pings;
                 let silent = watched.then(|| live.heard + SILENCE);
@@ -501,6 +509,11 @@ mod tests {
         let told: Vec<u64> = opened(&mut streams).iter().map(|(_, told)| *told).collect();
         assert_eq!(told, [25; 4]);
         streams.check_invariants();
+
+        let mut streams = started(now, 3, 1000);
+        streams.advance(now, 1000, LEASE);
+        let told: Vec<u64> = opened(&mut streams).iter().map(|(_, told)| *told).collect();
+        assert_eq!(told, [334, 333, 333]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     delivery::{DeliveryId, Disposition},
-    handout::Pop,
+    handout::Pause,
 };
 
 impl World {
@@ -62,8 +62,8 @@ impl World {
         };
         let message = loop {
             match client.out.pop(at, client.machine.revoked()) {
-                Pop::Message(message) => break message,
-                Pop::Stale | Pop::Empty => {
+                Ok(message) => break message,
+                Err(Pause::Stale | Pause::Empty) => {
                     client.out.refresh(&mut client.machine, at);
                     if !client.out.fill(&mut client.machine, at) {
                         return Ok(false);
