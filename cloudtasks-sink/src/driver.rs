@@ -19,12 +19,13 @@ use connector_core::{CheckpointError, FailureHandler, Verdict};
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
-use gcp_wire::{Connection, EncodedBody, QueueName, method};
+use gcp_wire::proto::longrunning::{GetOperationRequest, Operation};
+use gcp_wire::{Connection, EncodedBody, QueueName, RpcError, method};
 use tokio::time::Sleep;
 
 use crate::SinkError;
 use crate::event;
-use crate::machine::{Answer, Effect, JobId, RecordId, Report};
+use crate::machine::{Answer, CallId, Effect, JobId, RecordId, Report};
 
 /// Effects performed and answers taken in before the driver looks at everything else again.
 const PER_TURN: usize = 128;
@@ -35,10 +36,17 @@ pub(crate) struct Driver {
     connection: Connection,
     handler: Box<dyn FailureHandler>,
     attempt_deadline: Duration,
-    calls: FuturesUnordered<BoxFuture<'static, (RecordId, Answer)>>,
+    calls: FuturesUnordered<BoxFuture<'static, Answered>>,
     handled: FuturesUnordered<BoxFuture<'static, Handled>>,
     #[cfg(feature = "metrics")]
     published: published::Published,
+}
+
+/// An answer of the service.
+enum Answered {
+    Create(RecordId, Answer),
+    Batch(CallId, Result<Operation, RpcError>),
+    Operation(CallId, Result<Operation, RpcError>),
 }
 
 /// An answer of the failure handler.
@@ -158,6 +166,12 @@ impl Driver {
                 queue,
                 request,
             } => self.create(record, &queue, request),
+            Effect::CreateBatch {
+                call,
+                queue,
+                request,
+            } => self.create_batch(call, &queue, request),
+            Effect::ReadOperation { call, operation } => self.read_operation(call, operation),
             Effect::Handle { job, rejected } => {
                 let verdict = self.handler.handle(*rejected);
                 self.handled
@@ -194,12 +208,40 @@ impl Driver {
                 Ok(task) => Answer::Created(task.name),
                 Err(error) => Answer::Failed(error),
             };
-            (record, answer)
+            Answered::Create(record, answer)
         };
         self.calls.push(call.boxed());
     }
 
-    fn take_answers(&mut self, first: (RecordId, Answer)) {
+    fn create_batch(&self, id: CallId, queue: &QueueName, request: Bytes) {
+        let connection = self.connection.clone();
+        let (queue, deadline) = (queue.clone(), self.attempt_deadline);
+        let call = async move {
+            let body = EncodedBody::from(request);
+            let outcome = connection
+                .call_encoded(&method::BATCH_CREATE_TASKS, queue.as_str(), body, deadline)
+                .await;
+            Answered::Batch(id, outcome)
+        };
+        self.calls.push(call.boxed());
+    }
+
+    fn read_operation(&self, id: CallId, operation: String) {
+        let connection = self.connection.clone();
+        let deadline = self.attempt_deadline;
+        let call = async move {
+            let request = GetOperationRequest {
+                name: operation.clone(),
+            };
+            let outcome = connection
+                .call(&method::GET_OPERATION, &operation, request, deadline)
+                .await;
+            Answered::Operation(id, outcome)
+        };
+        self.calls.push(call.boxed());
+    }
+
+    fn take_answers(&mut self, first: Answered) {
         let mut answers = vec![first];
         while answers.len() < PER_TURN
             && let Some(Some(answer)) = self.calls.next().now_or_never()
@@ -208,10 +250,24 @@ impl Driver {
         }
         let now = clock::now();
         let mut inner = self.shared.lock();
-        for (record, answer) in answers {
-            inner
-                .machine
-                .handle_answer(now, record, answer, fastrand::f64());
+        for answer in answers {
+            match answer {
+                Answered::Create(record, answer) => {
+                    inner
+                        .machine
+                        .handle_answer(now, record, answer, fastrand::f64());
+                }
+                Answered::Batch(call, answer) => {
+                    inner
+                        .machine
+                        .handle_batch_created(now, call, answer, fastrand::f64);
+                }
+                Answered::Operation(call, answer) => {
+                    inner
+                        .machine
+                        .handle_operation(now, call, answer, fastrand::f64);
+                }
+            }
         }
     }
 

@@ -18,7 +18,7 @@ mod task;
 pub use body::{BodyError, BodyFormat, Charset, ContentType, Csv, Form, Json, Text};
 pub use builder::{SinkBuilder, SinkDriver};
 pub use error::{BuildError, SinkError};
-pub use machine::RetryBudget;
+pub use machine::{Batch, RetryBudget};
 pub use naming::TaskKey;
 pub use sink::CloudTasksSink;
 pub use state::SinkState;

@@ -7,6 +7,8 @@
 mod answer;
 mod attempts;
 mod barrier;
+mod batch;
+mod batching;
 mod cuts;
 mod effect;
 mod handling;
@@ -22,11 +24,12 @@ mod throttle;
 mod verdicts;
 
 pub(crate) use answer::Answer;
+pub(crate) use batch::CallId;
 pub(crate) use effect::{Effect, Report};
 pub(crate) use handling::JobId;
 pub(crate) use inflight::{Create, RecordId};
-pub use settings::RetryBudget;
 pub(crate) use settings::Settings;
+pub use settings::{Batch, RetryBudget};
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -38,6 +41,7 @@ use crate::Stats;
 use crate::error::SinkError;
 use crate::submitted::Submitted;
 use barrier::Barriers;
+use batch::Batches;
 use handling::Handling;
 use inflight::InFlight;
 use parking::Parking;
@@ -53,6 +57,8 @@ pub(crate) struct Machine {
     ledger: Ledger<RecordId>,
     inflight: InFlight,
     parking: Parking,
+    /// The calls that create many tasks, where records are not created one by one.
+    batches: Option<Batches>,
     handling: Handling,
     barriers: Barriers,
     /// The outcome of the host's flush, until it is fetched.
@@ -87,6 +93,7 @@ impl Machine {
             ledger,
             inflight: InFlight::new(settings.streams),
             parking: Parking::default(),
+            batches: None,
             handling: Handling::default(),
             barriers: Barriers::default(),
             flushed: None,
@@ -138,6 +145,9 @@ impl Machine {
         while let Some(id) = self.parking.pop_due(now) {
             self.inflight.resume(id);
         }
+        if let Some(batches) = &mut self.batches {
+            batches.handle_timeout(now);
+        }
         if let Some(after) = self.room.overdue(now) {
             let report = Report::WaitingForRoom { after };
             self.effects.push_back(Effect::Report(report));
@@ -179,7 +189,13 @@ impl Machine {
         if std::mem::take(&mut self.end_untold) {
             return Some(Effect::Ended);
         }
-        self.next_for_handler(now).or_else(|| self.next_create())
+        self.next_for_handler(now).or_else(|| {
+            if self.batches.is_some() {
+                self.next_batch()
+            } else {
+                self.next_create()
+            }
+        })
     }
 
     /// When to call `handle_timeout`.
@@ -189,6 +205,7 @@ impl Machine {
         }
         [
             self.parking.next_due(),
+            self.batches.as_ref().and_then(Batches::next_due),
             self.handling.deadline(self.settings.progress_timeout),
             self.watch.deadline(),
             self.phase.deadline(),
@@ -266,6 +283,9 @@ impl Machine {
         let held = self.inflight.clear();
         self.free(held);
         self.parking.clear();
+        if let Some(batches) = &mut self.batches {
+            batches.clear();
+        }
         self.handling.clear();
         self.barriers.clear();
         self.watch.disarm();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use connector_core::Limits;
 
 use crate::error::BuildError;
-use crate::machine::{RetryBudget, Settings};
+use crate::machine::{Batch, RetryBudget, Settings};
 
 /// Requests that one HTTP/2 connection carries at a time: Google's front ends allow 100.
 const STREAMS_PER_CHANNEL: usize = 100;
@@ -24,6 +24,7 @@ pub(crate) struct Options {
     pub(crate) limits: Limits,
     /// The largest encoded task in bytes.
     pub(crate) largest_task: Option<usize>,
+    pub(crate) batch: Option<Batch>,
     pub(crate) channels: usize,
     pub(crate) attempt_deadline: Duration,
     pub(crate) retries: RetryBudget,
@@ -38,6 +39,7 @@ impl Default for Options {
             instance: "0".to_owned(),
             limits: Limits::new(1_000, 64 * 1024 * 1024),
             largest_task: Some(LARGEST_TASK),
+            batch: None,
             channels: 1,
             attempt_deadline: Duration::from_secs(20),
             retries: RetryBudget::new(8, Duration::from_millis(100), Duration::from_secs(10)),
@@ -70,6 +72,14 @@ impl Options {
         }
         if self.largest_task == Some(0) {
             return range("largest_task", "0".to_owned(), "at least 1 byte, or None");
+        }
+        if let Some(Batch { tasks, bytes }) = self.batch {
+            if !(1..=Batch::MOST_TASKS).contains(&tasks) {
+                return range("batching", format!("{tasks} tasks"), "1 to 100 tasks");
+            }
+            if !(1..=Batch::MOST_BYTES).contains(&bytes) {
+                return range("batching", format!("{bytes} bytes"), "1 byte to 3.5 MiB");
+            }
         }
         if !(1..=256).contains(&self.channels) {
             return range("channels", self.channels.to_string(), "1 to 256");
@@ -148,6 +158,7 @@ mod tests {
         assert_eq!(options.instance, "0");
         assert_eq!(options.limits, Limits::new(1_000, 67_108_864));
         assert_eq!(options.largest_task, Some(1_048_571));
+        assert_eq!(options.batch, None);
         assert_eq!(options.channels, 1);
         assert_eq!(options.attempt_deadline, Duration::from_secs(20));
         let budget = |attempts, first, cap| {
@@ -184,6 +195,18 @@ mod tests {
             (
                 "largest_task is 0",
                 wrong(|options| options.largest_task = Some(0)),
+            ),
+            (
+                "batching is 101 tasks",
+                wrong(|options| options.batch = Some(Batch::up_to(101))),
+            ),
+            (
+                "batching is 0 tasks",
+                wrong(|options| options.batch = Some(Batch::up_to(0))),
+            ),
+            (
+                "batching is 3670017 bytes",
+                wrong(|options| options.batch = Some(Batch::up_to(9).bytes(3_670_017))),
             ),
             ("channels is 0", wrong(|options| options.channels = 0)),
             ("channels is 257", wrong(|options| options.channels = 257)),

@@ -47,16 +47,20 @@ stats! {
     skipped: Counter,
     /// Records handed to the failure handler.
     rejected: Counter,
-    /// CreateTask calls, first attempts and retries.
+    /// Creations asked for, first attempts and retries: CreateTask calls, or tasks in batches.
     attempts: Counter,
-    /// CreateTask calls after the first for a record.
+    /// Creations asked for after a record's first.
     retries: Counter,
     /// Of `retries`: those of a task named by the service after an answer that leaves open whether
     /// the task was created. Each may have created a second task.
     ambiguous_retries: Counter,
     /// Bytes of first attempts, as encoded requests.
     bytes: Counter,
-    /// CreateTask calls without an answer.
+    /// BatchCreateTasks calls.
+    batches: Counter,
+    /// GetOperation calls, for batches that were not done or whose answer was lost.
+    operation_reads: Counter,
+    /// Creations asked for and without an answer, the next batch of a queue included.
     in_flight: Gauge,
     /// Tasks waiting for the time of their next attempt.
     parked: Gauge,

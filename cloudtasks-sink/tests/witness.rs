@@ -13,7 +13,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use cloudtasks_sink::{CloudTasksSink, Endpoint, HttpMethod, HttpTask, QueueName, SinkError};
+use cloudtasks_sink::{
+    Batch, CloudTasksSink, Endpoint, HttpMethod, HttpTask, QueueName, SinkError,
+};
 use connector_core::{Checkpoint, Epoch, FailureHandler, Receipt, Rejected, Verdict};
 use futures::SinkExt;
 use http_body_util::{BodyExt, Full};
@@ -346,4 +348,31 @@ fn base64_url(text: &str) -> String {
         }
     }
     String::from_utf8(bytes).unwrap()
+}
+
+/// The witness serves BatchCreateTasks as it was recorded: with a verdict for each task.
+#[tokio::test]
+async fn a_batch_gets_a_verdict_for_each_of_its_tasks() {
+    let (address, mut calls) = target().await;
+    let mut sink = tasks(witness().await)
+        .task_id(|task: &HttpTask| task.url().to_owned())
+        .batching(Batch::up_to(100))
+        .build()
+        .unwrap();
+    let task = |id: u32| HttpTask::post(format!("http://{address}/{id}")).unwrap();
+    for task in (0..20).map(task).chain([task(3), task(4)]) {
+        sink.feed(task).await.unwrap();
+    }
+    sink.flush().await.unwrap();
+    let stats = sink.stats();
+    assert_eq!((stats.created, stats.duplicates), (20, 2), "{stats:?}");
+    assert!(stats.batches < 10, "{stats:?}");
+    let mut targets: Vec<String> = Vec::new();
+    for _ in 0..20 {
+        targets.push(next(&mut calls).await.target);
+    }
+    targets.sort();
+    let mut expected: Vec<String> = (0..20).map(|id| format!("/{id}")).collect();
+    expected.sort();
+    assert_eq!(targets, expected);
 }

@@ -150,6 +150,8 @@ impl Shared {
                 Effect::Submitted { record, outcome } => self.resolve_submitted(record, outcome),
                 Effect::Ended => self.resolve_end(),
                 Effect::Create { .. }
+                | Effect::CreateBatch { .. }
+                | Effect::ReadOperation { .. }
                 | Effect::Handle { .. }
                 | Effect::FlushHandler { .. }
                 | Effect::Wake

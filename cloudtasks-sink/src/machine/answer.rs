@@ -9,6 +9,10 @@ pub(crate) enum Answer {
     Created(String),
     /// Anything else.
     Failed(RpcError),
+    /// It was tried as part of a call as often as the retry budget allows.
+    Spent { attempts: u32, error: RpcError },
+    /// What became of it cannot be learned: its call's operation cannot be read.
+    Unknown(RpcError),
 }
 
 /// What a failed CreateTask means for its record.

@@ -58,6 +58,25 @@ impl Machine {
                     });
                 }
             },
+            Answer::Spent { attempts, error } => {
+                let queue = record.create().queue.clone();
+                let pending = self.inflight.len();
+                self.fail(SinkError::RetriesSpent {
+                    queue,
+                    attempts,
+                    pending,
+                    source: error,
+                });
+            }
+            Answer::Unknown(error) => {
+                let queue = record.create().queue.clone();
+                let pending = self.inflight.len();
+                self.fail(SinkError::Refused {
+                    queue,
+                    pending,
+                    source: error,
+                });
+            }
         }
     }
 }
@@ -99,7 +118,7 @@ impl Machine {
                 request,
                 named,
             } = record.create();
-            if *named == Named::Minted && record.attempts == 1 {
+            if *named == Named::Minted && record.attempts == 1 && !record.ambiguous {
                 self.stats.unexpected_duplicates += 1;
                 if let Some(times) = self.strange.count(now) {
                     let report = Report::UnexpectedDuplicate {

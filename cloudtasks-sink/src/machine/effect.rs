@@ -7,7 +7,7 @@ use connector_core::ledger::CommitId;
 use connector_core::{CheckpointError, Committed, Epoch, Limits, Rejected};
 use gcp_wire::{QueueName, RpcError};
 
-use super::{JobId, RecordId};
+use super::{CallId, JobId, RecordId};
 use crate::submitted::Submitted;
 
 /// One thing for the driver to do.
@@ -19,6 +19,14 @@ pub(crate) enum Effect {
         queue: QueueName,
         request: Bytes,
     },
+    /// Call BatchCreateTasks, and give the answer to `handle_batch_created`.
+    CreateBatch {
+        call: CallId,
+        queue: QueueName,
+        request: Bytes,
+    },
+    /// Call GetOperation, and give the answer to `handle_operation`.
+    ReadOperation { call: CallId, operation: String },
     /// Give the record to the failure handler, and its verdict to `handle_verdict`.
     Handle { job: JobId, rejected: Box<Rejected> },
     /// Flush the failure handler, and give the outcome to `handle_handler_flushed`.

@@ -14,6 +14,17 @@ use crate::request::Request;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct RecordId(u64);
 
+#[cfg(test)]
+impl RecordId {
+    pub(super) const fn of(number: u64) -> Self {
+        Self(number)
+    }
+
+    pub(super) const fn number(self) -> u64 {
+        self.0
+    }
+}
+
 /// A task to create.
 #[derive(Debug, Clone)]
 pub(crate) struct Create {

@@ -29,6 +29,35 @@ impl RetryBudget {
     }
 }
 
+/// How many tasks one call creates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Batch {
+    pub(crate) tasks: usize,
+    pub(crate) bytes: usize,
+}
+
+impl Batch {
+    /// At most `tasks` tasks in one call, 1 to 100, which is the most that the service takes; and
+    /// at most 3.5 MiB, so that a call stays well below the 4 MiB that servers commonly take.
+    #[must_use]
+    pub const fn up_to(tasks: usize) -> Self {
+        Self {
+            tasks,
+            bytes: Self::MOST_BYTES,
+        }
+    }
+
+    /// At most this many encoded bytes in one call, up to 3.5 MiB. A larger task goes alone.
+    #[must_use]
+    pub const fn bytes(mut self, bytes: usize) -> Self {
+        self.bytes = bytes;
+        self
+    }
+
+    pub(crate) const MOST_TASKS: usize = 100;
+    pub(crate) const MOST_BYTES: usize = 3_584 * 1024;
+}
+
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
     /// Creates that may be without an answer at a time.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cloudtasks_sink::{CloudTasksSink, HttpTask, SinkError, SinkState};
+use cloudtasks_sink::{Batch, CloudTasksSink, HttpTask, SinkError, SinkState};
 use connector_core::conformance::{FlakyHandler, Harness, Hold, SinkHarness};
 use connector_core::{Committed, Receipt, Rejected, Restored};
 use gcp_emulator::{Code, Fault, Method, Rule, RuleId};
@@ -19,19 +19,22 @@ struct Numbered {
 struct Tasks {
     world: World,
     handler: FlakyHandler,
+    /// How many tasks one call creates.
+    batch: Option<Batch>,
     rules: Vec<RuleId>,
-    broken: Option<RuleId>,
+    broken: Vec<RuleId>,
     /// The driver of the connector that lives, to be killed with it.
     driver: Option<tokio::task::AbortHandle>,
 }
 
 impl Tasks {
-    fn new() -> Self {
+    fn new(batch: Option<Batch>) -> Self {
         Self {
             world: World::new(),
             handler: FlakyHandler::new(number_of),
+            batch,
             rules: Vec::new(),
-            broken: None,
+            broken: Vec::new(),
             driver: None,
         }
     }
@@ -57,7 +60,7 @@ impl Harness for Tasks {
     type Connector = CloudTasksSink<Numbered>;
 
     async fn make(&mut self, restored: Vec<Restored<SinkState>>) -> Self::Connector {
-        let (sink, driver) = CloudTasksSink::builder(|record: &Numbered| {
+        let mut builder = CloudTasksSink::builder(|record: &Numbered| {
             let mut task = HttpTask::post("https://h/")?.body(record.number.to_string());
             if record.refused {
                 task = task.header("Host", "reserved");
@@ -67,9 +70,11 @@ impl Harness for Tasks {
         .resolve(|record: &Numbered| queue(if record.number % 2 == 1 { Q1 } else { Q2 }))
         .endpoint(self.world.endpoint())
         .on_rejected(self.handler.clone())
-        .restore(restored)
-        .build_with_driver()
-        .unwrap();
+        .restore(restored);
+        if let Some(batch) = self.batch {
+            builder = builder.batching(batch);
+        }
+        let (sink, driver) = builder.build_with_driver().unwrap();
         self.driver = Some(tokio::spawn(driver).abort_handle());
         sink
     }
@@ -126,21 +131,25 @@ impl Harness for Tasks {
         for queue in held {
             // A request that waits has no effect; the sink gives up on it after its attempt's
             // deadline and asks again, so that it is answered once the hold has ended.
-            let rule = Rule::on(Method::CreateTask)
-                .when(|call| call.resource() == Some(*queue))
-                .then(Fault::Never);
-            self.rules.push(faults.add(rule));
+            for method in [Method::CreateTask, Method::BatchCreateTasks] {
+                let rule = Rule::on(method)
+                    .when(|call| call.resource() == Some(*queue))
+                    .then(Fault::Never);
+                self.rules.push(faults.add(rule));
+            }
         }
     }
 
     async fn broken(&mut self, broken: bool) {
         let faults = self.world.emulator.faults();
-        if let Some(rule) = self.broken.take() {
+        for rule in self.broken.drain(..) {
             faults.remove(rule);
         }
         if broken {
-            let denied = Fault::answer(Code::PermissionDenied, "denied");
-            self.broken = Some(faults.add(Rule::on(Method::CreateTask).then(denied)));
+            for method in [Method::CreateTask, Method::BatchCreateTasks] {
+                let denied = Fault::answer(Code::PermissionDenied, "denied");
+                self.broken.push(faults.add(Rule::on(method).then(denied)));
+            }
         }
     }
 }
@@ -174,5 +183,14 @@ impl SinkHarness for Tasks {
 
 connector_core::conformance_tests! {
     #[tokio::test(start_paused = true)]
-    flush_sink: Tasks::new()
+    flush_sink: Tasks::new(None)
+}
+
+mod in_batches {
+    use super::{Batch, Tasks};
+
+    connector_core::conformance_tests! {
+        #[tokio::test(start_paused = true)]
+        flush_sink: Tasks::new(Some(Batch::up_to(3)))
+    }
 }

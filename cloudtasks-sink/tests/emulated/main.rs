@@ -6,6 +6,7 @@
     reason = "a test that cannot go on fails; tests read clocks, spawn drivers, and name the variant they mean"
 )]
 
+mod batching;
 mod checkpoints;
 mod closing;
 mod creating;

@@ -265,6 +265,9 @@ impl World {
                 self.sent.insert(record);
                 assert!(self.under_way.len() <= 4);
             }
+            Effect::CreateBatch { .. } | Effect::ReadOperation { .. } => {
+                unreachable!("records are created one by one")
+            }
             Effect::Handle { job, rejected } => {
                 let label = match rejected.payload {
                     Some(payload) => Task::decode(payload).unwrap().name,
