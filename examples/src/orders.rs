@@ -33,6 +33,7 @@ mod supervisor;
 mod tasks_server;
 mod workload;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -72,7 +73,7 @@ pub fn main() -> ExitCode {
         .with_env_filter(
             EnvFilter::try_from_default_env().unwrap_or_else(|_unset| EnvFilter::new("error")),
         )
-        .with_writer(std::io::stderr)
+        .with_writer(io::stderr)
         .init();
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -97,18 +98,27 @@ async fn parent(options: &Options) -> ExitCode {
         Err(error) => return failed(&error),
     };
     match run(options, &program).await {
-        Ok(report) => {
-            println!("{}", report.table());
-            if options.json {
-                println!("{}", report.json());
+        Ok(report) => match print(&report, options.json) {
+            // A reader that has seen enough, such as `head`, changes nothing about the run.
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                failed(&OrdersError::Print(error))
             }
-            ExitCode::from(report.exit_status())
-        }
+            Ok(()) | Err(_) => ExitCode::from(report.exit_status()),
+        },
         Err(error) => failed(&error),
     }
 }
 
+fn print(report: &Report, json: bool) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}", report.table())?;
+    if json {
+        writeln!(out, "{}", report.json())?;
+    }
+    out.flush()
+}
+
 fn failed(error: &dyn std::error::Error) -> ExitCode {
-    eprintln!("orders: {}", error::chain(error));
+    progress::tell(&format!("orders: {}", error::chain(error)));
     ExitCode::from(2)
 }

@@ -5,8 +5,8 @@
     reason = "a test and what it is made of fail by panicking"
 )]
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, Output, Stdio};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
 use clap::Parser;
 use examples::orders::{self, Options, OrdersError, Program, Report};
@@ -183,6 +183,67 @@ fn an_error_is_one_line_and_exit_code_2() {
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(text.lines().count(), 1, "{text}");
     assert!(text.contains("\"localhost\" has no port"), "{text}");
+}
+
+/// The program with pipes for what it writes, when it has begun to read orders.
+fn begun(arguments: &[&str]) -> (Child, BufReader<ChildStderr>) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_orders-child"))
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut progress = String::new();
+    stderr.read_line(&mut progress).unwrap();
+    assert!(progress.contains("published to regions"), "{progress}");
+    (child, stderr)
+}
+
+#[test]
+fn readers_that_left_change_nothing_about_the_run() {
+    let (mut child, stderr) = begun(&["--orders", "50", "--checkpoint-interval", "200ms"]);
+    drop((child.stdout.take(), stderr));
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_run_that_is_told_to_end_takes_a_last_checkpoint() {
+    let state = tempfile::tempdir().unwrap();
+    let path = state.path().to_str().unwrap();
+    let flags = ["--checkpoint-interval", "5m", "--state", path];
+    let (mut child, mut stderr) = begun(&flags);
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").arg(pid).status().unwrap().success());
+
+    let mut text = String::new();
+    stderr.read_to_string(&mut text).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(2), "{text}");
+    assert!(text.contains("took its last checkpoint"), "{text}");
+    let checkpoints = files(state.path());
+    let checkpoints = checkpoints.iter().map(|(name, _)| name);
+    let checkpoints: Vec<_> = checkpoints
+        .filter(|n| n.starts_with("checkpoint-"))
+        .collect();
+    assert_eq!(checkpoints.len(), 1, "{checkpoints:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_created_before_a_refusal_is_deleted_again() {
+    let server = Emulator::builder()
+        .listen(([127, 0, 0, 1], 0).into())
+        .await
+        .unwrap();
+    let address = server.local_addr().unwrap();
+    let flags = format!("--orders 5 --pubsub {address} --tasks 127.0.0.1:1");
+    let error = run(&flags).await.unwrap_err();
+    assert!(matches!(error, OrdersError::Create { .. }), "{error:?}");
+    let seen = server.observe();
+    let (created, deleted) = (Method::CreateTopic, Method::DeleteTopic);
+    let count = |method| seen.requests.iter().filter(|r| r.method == method).count();
+    assert!(count(created) > 0);
+    assert_eq!(count(created), count(deleted));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -76,7 +76,7 @@ pub enum OrdersError {
     #[error("counting the region topics ended by itself; what the pipeline did stands")]
     CountingEnded,
     /// The state directory could not be read.
-    #[error("the checkpoints in {} could not be counted", directory.display())]
+    #[error("the checkpoints in {} could not be read", directory.display())]
     State {
         /// The state directory.
         directory: PathBuf,
@@ -129,9 +129,12 @@ pub enum OrdersError {
         /// How long it was given.
         after: Duration,
     },
-    /// The person at the terminal ended the run.
+    /// SIGINT, as from the person at the terminal, or SIGTERM ended the run.
     #[error("interrupted; the pipeline took its last checkpoint")]
     Interrupted,
+    /// The figures could not be written.
+    #[error("the run is complete, and its figures could not be written to standard output")]
+    Print(#[source] io::Error),
 }
 
 /// What the pipeline process said when it failed: its chain of errors in one line.

@@ -56,7 +56,12 @@ pub struct Options {
     pub(super) seed: u64,
 
     /// The share of customers without a route, from 0 to 1
-    #[arg(long, value_name = "SHARE", default_value = "0")]
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value = "0",
+        allow_negative_numbers = true
+    )]
     pub(super) unrouted_share: Share,
 
     /// Print the figures as one JSON object, the very last line
@@ -155,6 +160,8 @@ mod tests {
             &["--checkpoint-interval", "0s"],
             &["--checkpoint-interval", "6m"],
             &["--unrouted-share", "2"],
+            &["--unrouted-share", "NaN"],
+            &["--unrouted-share", "-0.1"],
             &["--lose-state"],
             &["--key-file", "k.json"],
             &["--json", "pipeline"],

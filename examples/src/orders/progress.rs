@@ -1,7 +1,7 @@
 //! Live progress: bars on a terminal, plain lines elsewhere.
 
-use std::fmt::Write;
-use std::io::IsTerminal;
+use std::fmt;
+use std::io::{self, IsTerminal, Write as _};
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
@@ -23,10 +23,15 @@ fn style() -> ProgressStyle {
     let template = "{prefix:>20} {wide_bar} {human_pos}/{human_len} {rate:>8}";
     ProgressStyle::with_template(template)
         .unwrap_or_else(|_refused| ProgressStyle::default_bar())
-        .with_key("rate", |state: &ProgressState, out: &mut dyn Write| {
+        .with_key("rate", |state: &ProgressState, out: &mut dyn fmt::Write| {
             // A line that cannot be written is a line that cannot be seen.
             write!(out, "{:.0}/s", state.per_sec()).unwrap_or_default();
         })
+}
+
+/// One line on standard error. Progress is no reason to end: whoever closed it has nobody to tell.
+pub(crate) fn tell(line: &str) {
+    writeln!(io::stderr(), "{line}").unwrap_or_default();
 }
 
 /// Where progress goes: always standard error, since standard output ends with the figures.
@@ -42,18 +47,22 @@ pub(crate) enum Progress {
     Lines {
         orders: u64,
         routed: u64,
+        /// The last line.
         last: Option<(Instant, Shown)>,
+        /// What a next line would say.
+        newest: Option<Shown>,
     },
 }
 
 impl Progress {
     /// Bars when standard error is a terminal.
     pub(crate) fn start(orders: u64, routed: u64) -> Self {
-        if !std::io::stderr().is_terminal() {
+        if !io::stderr().is_terminal() {
             return Self::Lines {
                 orders,
                 routed,
                 last: None,
+                newest: None,
             };
         }
         let screen = MultiProgress::new();
@@ -84,15 +93,14 @@ impl Progress {
                 orders,
                 routed,
                 last,
+                newest,
             } => {
+                *newest = Some(shown);
                 let due = last.is_none_or(|(at, before)| {
                     now.duration_since(at) >= LINE_EVERY && before != shown
                 });
                 if due {
-                    eprintln!(
-                        "{} of {orders} published to regions, {} of {routed} taken by partners",
-                        shown.published, shown.called
-                    );
+                    tell(&line(shown, *orders, *routed));
                     *last = Some((now, shown));
                 }
             }
@@ -104,11 +112,11 @@ impl Progress {
         match self {
             // A terminal that went away has nobody to tell.
             Self::Bars { screen, .. } => drop(screen.println(text)),
-            Self::Lines { .. } => eprintln!("{text}"),
+            Self::Lines { .. } => tell(text),
         }
     }
 
-    /// Leaves the bars as they are.
+    /// Leaves the bars as they are; the last line says where the run ended.
     pub(crate) fn finish(self) {
         match self {
             Self::Bars {
@@ -117,9 +125,25 @@ impl Progress {
                 published.abandon();
                 called.abandon();
                 // The cursor stands behind the last bar.
-                eprintln!();
+                tell("");
             }
-            Self::Lines { .. } => {}
+            Self::Lines {
+                orders,
+                routed,
+                last,
+                newest,
+            } => {
+                if let Some(end) = newest
+                    && last.is_none_or(|(_, told)| told != end)
+                {
+                    tell(&line(end, orders, routed));
+                }
+            }
         }
     }
+}
+
+fn line(shown: Shown, orders: u64, routed: u64) -> String {
+    let Shown { published, called } = shown;
+    format!("{published} of {orders} published to regions, {called} of {routed} taken by partners")
 }

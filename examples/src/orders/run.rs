@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use gcp_wire::{Connection, ConnectionOptions};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::MissedTickBehavior;
 
 use super::clock;
@@ -31,6 +32,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long nothing may arrive before what is missing counts as lost. A killed pipeline's leases
 /// end within a minute at most; a partner's call that failed is repeated within seconds.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A server deletes all of a run within milliseconds; one that does not answer may keep it, under
+/// names that no other run uses.
+const CLEAN_UP: Duration = Duration::from_secs(10);
 
 /// A run in progress.
 pub(crate) struct Run {
@@ -68,7 +73,10 @@ impl Run {
             tasks,
             names,
         };
-        resources.create().await?;
+        if let Err(error) = resources.create().await {
+            clean_up(&servers, &resources).await;
+            return Err(error);
+        }
 
         let what = "the partner's server";
         let door = PartnerDoor::open()
@@ -124,9 +132,7 @@ impl Run {
         if outcome.is_err() {
             self.supervisor.kill().await;
         }
-        if self.servers.outlive_the_run() {
-            self.resources.delete().await;
-        }
+        clean_up(&self.servers, &self.resources).await;
         outcome
     }
 
@@ -147,7 +153,7 @@ impl Run {
         let (orders, routed) = (self.placed.len() as u64, self.routed());
         let topic = self.resources.names.orders.clone();
         let publishing = publisher::publish(self.resources.pubsub.clone(), topic, messages);
-        let interrupted = tokio::signal::ctrl_c();
+        let interrupted = interrupted()?;
         tokio::pin!(publishing, interrupted);
         let mut published = false;
         let mut look = tokio::time::interval(LOOK_EVERY);
@@ -169,7 +175,7 @@ impl Run {
                     self.supervisor.restart(departure, arrived, &mut self.state).await?;
                 }
                 error = self.counter.failed() => return Err(error),
-                _ = &mut interrupted => return Err(OrdersError::Interrupted),
+                () = &mut interrupted => return Err(OrdersError::Interrupted),
                 _ = look.tick() => {
                     self.supervisor.sample_memory();
                     let now = clock::monotonic();
@@ -249,6 +255,31 @@ impl Run {
         };
         self.placed.iter().filter(|order| !arrived(order)).count() as u64
     }
+}
+
+/// Deletes what was created on servers that go on after the run.
+async fn clean_up(servers: &Servers, resources: &Resources) {
+    if !servers.outlive_the_run() {
+        return;
+    }
+    let deleted = tokio::time::timeout(CLEAN_UP, resources.delete()).await;
+    if deleted.is_err() {
+        tracing::warn!("A server is too slow; resources of the run may stay on it.");
+    }
+}
+
+/// Resolves at SIGINT or SIGTERM, either of which ends the run in order from this call on.
+fn interrupted() -> Result<impl Future<Output = ()>, OrdersError> {
+    let what = "the watch for signals";
+    let caught = |kind| signal(kind).map_err(|source| OrdersError::Start { what, source });
+    let mut interrupt = caught(SignalKind::interrupt())?;
+    let mut terminate = caught(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
 }
 
 /// `figure` to the nearest of `parts` parts of one: more digits than were measured mislead.
