@@ -16,7 +16,9 @@ macro_rules! trace {
 mod bugs;
 mod chance;
 mod client;
+mod driver;
 mod host;
+mod network;
 mod server;
 mod truth;
 mod world;

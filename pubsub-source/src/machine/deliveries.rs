@@ -1,5 +1,11 @@
 //! Every delivery the source holds, by id and by message.
 
+mod arrival;
+#[cfg(test)]
+mod invariants;
+
+pub(in crate::machine) use arrival::Arrival;
+
 use std::{collections::BTreeMap, time::Instant};
 
 use connector_core::{
@@ -14,16 +20,6 @@ use super::{
     key::MessageKey,
 };
 use crate::delivery::DeliveryId;
-
-/// What an arriving delivery is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Arrival {
-    /// A message that is not held.
-    New,
-    /// A message that is held; this delivery's ack id took over from the earlier one, which was in
-    /// this stage.
-    Renewed(Stage),
-}
 
 /// All deliveries: in batches by id, in an index by message, in the ledger by epoch.
 #[derive(Debug)]
@@ -58,76 +54,6 @@ impl Deliveries {
             releasing: 0,
             emptied: Vec::new(),
         }
-    }
-
-    /// Takes a response in. Each of its deliveries must then [`arrive`](Self::arrive).
-    pub(super) fn open(&mut self, now: Instant, keys: Vec<MessageKey>, ack_ids: AckIds) -> u64 {
-        let batch = self.next_batch;
-        self.next_batch += 1;
-        self.leased += keys.len();
-        self.batches
-            .insert(batch, Box::new(Batch::new(now, keys, ack_ids)));
-        batch
-    }
-
-    /// Finds out whether a delivery's message is held already. Then the delivery takes over: from
-    /// here on the earlier ack id is worthless, whatever is sent is sent under the new one.
-    pub(super) fn arrive(&mut self, id: DeliveryId) -> Arrival {
-        let (batches, ledger) = (&self.batches, &self.ledger);
-        let Some(key) = key_in(batches, ledger, id) else {
-            unreachable!("a delivery that has just been opened has its key");
-        };
-        let hash = key.hash();
-        let found = self
-            .index
-            .find_mut(hash, |held| key_in(batches, ledger, *held) == Some(key));
-        let Some(slot) = found else {
-            self.index.insert_unique(hash, id, |held| {
-                key_in(batches, ledger, *held).map_or(0, MessageKey::hash)
-            });
-            return Arrival::New;
-        };
-        let held = std::mem::replace(slot, id);
-        self.take_over(held, id)
-    }
-
-    fn take_over(&mut self, held: DeliveryId, id: DeliveryId) -> Arrival {
-        let Some(old) = self.batches.get_mut(&held.batch()) else {
-            unreachable!("what is indexed is held");
-        };
-        let stage = old.stage(held.index());
-        let was_leased = !old.marks(held.index()).has(Marks::LAPSED);
-        let (place, old_key) = match stage {
-            Stage::Out | Stage::Acking => (Some(old.place(held.index())), None),
-            Stage::Buffered | Stage::HostAcking | Stage::ReAcking => {
-                (None, Some(old.take_key(held.index())))
-            }
-            Stage::Releasing | Stage::Gone => unreachable!("only what is held is indexed"),
-        };
-        old.set_stage(held.index(), Stage::Gone);
-        if was_leased {
-            self.leased -= 1;
-        }
-        self.drop_if_empty(held.batch());
-
-        let Some(new) = self.batches.get_mut(&id.batch()) else {
-            unreachable!("a delivery that arrives was opened");
-        };
-        if stage != Stage::Buffered {
-            new.set_stage(id.index(), stage);
-        }
-        new.mark(id.index(), Marks::RENEWED);
-        if let Some(place) = place {
-            new.set_place(id.index(), place);
-            // The key lives in the ledger; this copy of it came with the response.
-            drop(new.take_key(id.index()));
-        }
-        drop(old_key);
-
-        let origin = self.origins.remove(&held).unwrap_or(held);
-        self.forwards.insert(origin, id);
-        self.origins.insert(id, origin);
-        Arrival::Renewed(stage)
     }
 
     /// The delivery that stands for `id` now.
@@ -416,74 +342,6 @@ impl Deliveries {
 
     pub(super) fn ledger(&self) -> &Ledger<MessageKey> {
         &self.ledger
-    }
-
-    /// Checks what only this type can break.
-    #[cfg(test)]
-    pub(super) fn check_invariants(&self) {
-        self.ledger.check_invariants();
-        let (mut leased, mut releasing, mut indexed, mut in_ledger) = (0, 0, 0, 0);
-        for (number, batch) in &self.batches {
-            let mut live = 0;
-            for id in ids(*number, batch.len()) {
-                let stage = batch.stage(id.index());
-                if stage == Stage::Gone {
-                    continue;
-                }
-                live += 1;
-                if stage == Stage::Releasing {
-                    releasing += 1;
-                    continue;
-                }
-                if !batch.marks(id.index()).has(Marks::LAPSED) {
-                    leased += 1;
-                }
-                indexed += 1;
-                let key = self.key(id).expect("what is held has a key");
-                assert_eq!(
-                    self.find(key),
-                    Some(id),
-                    "the index names the newest delivery"
-                );
-                match stage {
-                    Stage::Out | Stage::Acking => {
-                        in_ledger += 1;
-                        let standing = self.ledger.standing(batch.place(id.index()));
-                        assert_ne!(standing, Standing::Gone, "{id:?} is in the ledger");
-                        if stage == Stage::Acking {
-                            assert!(
-                                matches!(standing, Standing::Settling(_)),
-                                "only what is committed is acknowledged"
-                            );
-                        }
-                    }
-                    Stage::Buffered
-                    | Stage::HostAcking
-                    | Stage::ReAcking
-                    | Stage::Releasing
-                    | Stage::Gone => {}
-                }
-            }
-            assert_eq!(live, batch.live(), "live deliveries are counted");
-            assert!(live > 0, "an empty batch is dropped");
-        }
-        assert_eq!(leased, self.leased, "leases are counted");
-        assert_eq!(releasing, self.releasing, "releases are counted");
-        assert_eq!(indexed, self.index.len(), "what is held is indexed, once");
-        assert!(
-            in_ledger <= self.ledger.len(),
-            "every delivery that is out has a place"
-        );
-        assert_eq!(self.forwards.len(), self.origins.len());
-        for (origin, id) in &self.forwards {
-            assert_eq!(self.origins.get(id), Some(origin));
-            assert_eq!(self.stage(*origin), Stage::Gone);
-            assert_ne!(
-                self.stage(*id),
-                Stage::Gone,
-                "a forward leads to something held"
-            );
-        }
     }
 }
 

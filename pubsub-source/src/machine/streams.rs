@@ -1,5 +1,10 @@
 //! The pull streams: when they open, what they are told, when they are given up.
 
+mod closing;
+mod limit;
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::VecDeque,
     time::{Duration, Instant},
@@ -19,9 +24,6 @@ pub(super) const SILENCE: Duration = Duration::from_secs(45);
 
 /// How long a half-closed stream may take to end. The service ends it at once.
 const FAREWELL: Duration = Duration::from_secs(5);
-
-/// The same for a source that closes: its host waits.
-const LAST_FAREWELL: Duration = Duration::from_secs(1);
 
 /// After a change of the lease length the server may for so long still give the old one: a request
 /// on its way, and a response on its way back.
@@ -199,19 +201,6 @@ impl Streams {
         }
     }
 
-    /// What the stream of a slot is told: together they are told all of it.
-    fn share(&self, slot: usize, told: u64) -> u64 {
-        let (slot, slots) = (slot as u64, self.slots.len() as u64);
-        let share = told / slots + u64::from(slot < told % slots);
-        share.max(1)
-    }
-
-    /// What all open streams are told together.
-    fn told(&self) -> u64 {
-        let live = self.live().map(|live| live.told);
-        live.chain(self.retiring.iter().map(|old| old.told)).sum()
-    }
-
     fn live(&self) -> impl Iterator<Item = &Live> + '_ {
         self.slots.iter().filter_map(|slot| match slot {
             Slot::Live(live) => Some(live),
@@ -224,31 +213,6 @@ impl Streams {
             Slot::Live(live) => Some(live),
             Slot::Waiting(_) | Slot::Unread(_) => None,
         })
-    }
-
-    /// Tells a larger limit. It can be told only when a stream opens: a successor opens beside each
-    /// stream where the bound allows that, else after it.
-    pub(super) fn retell(&mut self, now: Instant, told: u64, lease: Duration) {
-        for slot in 0..self.slots.len() {
-            let share = self.share(slot, told);
-            let Slot::Live(live) = &self.slots[slot] else {
-                continue;
-            };
-            if live.told >= share {
-                continue;
-            }
-            let old = Retiring {
-                stream: live.stream,
-                told: live.told,
-                lease: live.lease.min(live.lease_before),
-                drop_at: now + FAREWELL,
-            };
-            let stream = old.stream;
-            self.retiring.push(old);
-            self.slots[slot] = Slot::Waiting(now);
-            self.open(now, slot, told, lease);
-            self.effects.push_back(Effect::HalfClose { stream });
-        }
     }
 
     /// Asks for another lease length on every stream.
@@ -367,47 +331,6 @@ impl Streams {
         self.reading = reading;
     }
 
-    /// Closes every stream, since nobody reads them: what they hold is leased and not ours.
-    pub(super) fn close_unread(&mut self, now: Instant) -> bool {
-        let mut any = false;
-        for slot in &mut self.slots {
-            if let Slot::Live(live) = slot {
-                let stream = live.stream;
-                *slot = Slot::Unread(now);
-                any = true;
-                self.effects.push_back(Effect::Drop { stream });
-            }
-        }
-        any
-    }
-
-    /// Half-closes every stream for good.
-    pub(super) fn close(&mut self, now: Instant) {
-        self.closing = true;
-        for slot in &mut self.slots {
-            if let Slot::Live(live) = slot {
-                let (stream, told) = (live.stream, live.told);
-                self.retiring.push(Retiring {
-                    stream,
-                    told,
-                    lease: live.lease.min(live.lease_before),
-                    drop_at: now + LAST_FAREWELL,
-                });
-                *slot = Slot::Unread(now);
-                self.effects.push_back(Effect::HalfClose { stream });
-            }
-        }
-    }
-
-    /// Drops every stream for good.
-    pub(super) fn drop_all(&mut self, now: Instant) {
-        self.closing = true;
-        self.close_unread(now);
-        for old in std::mem::take(&mut self.retiring) {
-            self.effects.push_back(Effect::Drop { stream: old.stream });
-        }
-    }
-
     pub(super) fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }
@@ -471,160 +394,4 @@ impl Streams {
 
 fn seconds(lease: Duration) -> u32 {
     u32::try_from(lease.as_secs()).unwrap_or(u32::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LEASE: Duration = Duration::from_secs(60);
-    const SECOND: Duration = Duration::from_secs(1);
-
-    fn started(now: Instant, slots: usize, bound: usize) -> Streams {
-        let mut streams = Streams::new(now, slots, bound);
-        assert!(streams.start());
-        streams
-    }
-
-    fn opened(streams: &mut Streams) -> Vec<(StreamId, u64)> {
-        let mut opened = Vec::new();
-        while let Some(effect) = streams.poll_effect() {
-            if let Effect::Open {
-                stream,
-                max_messages,
-                ..
-            } = effect
-            {
-                opened.push((stream, max_messages));
-            }
-        }
-        opened
-    }
-
-    #[test]
-    fn the_limit_is_divided_over_the_streams() {
-        let now = crate::driver::now();
-        let mut streams = started(now, 4, 100);
-        streams.advance(now, 100, LEASE);
-        let told: Vec<u64> = opened(&mut streams).iter().map(|(_, told)| *told).collect();
-        assert_eq!(told, [25; 4]);
-        streams.check_invariants();
-
-        let mut streams = started(now, 3, 1000);
-        streams.advance(now, 1000, LEASE);
-        let told: Vec<u64> = opened(&mut streams).iter().map(|(_, told)| *told).collect();
-        assert_eq!(told, [334, 333, 333]);
-    }
-
-    #[test]
-    fn a_stream_that_delivered_opens_again_at_once_and_one_that_did_not_waits_longer_each_time() {
-        let mut now = crate::driver::now();
-        let mut streams = started(now, 1, 100);
-        streams.advance(now, 100, LEASE);
-        let (first, _) = opened(&mut streams)[0];
-        streams.handle_response(now, first, 3);
-        streams.handle_end(now, 1.0, first, StreamEnd::Again);
-        streams.advance(now, 100, LEASE);
-        let (mut stream, _) = opened(&mut streams)[0];
-        let mut last = Duration::ZERO;
-        for _ in 0..7 {
-            streams.handle_end(now, 1.0, stream, StreamEnd::Again);
-            streams.advance(now, 100, LEASE);
-            assert!(opened(&mut streams).is_empty(), "not at once");
-            let at = streams.next_timeout(100).unwrap();
-            assert!(at - now > last);
-            last = at - now;
-            now = at;
-            streams.advance(now, 100, LEASE);
-            stream = opened(&mut streams)[0].0;
-        }
-        assert!(last <= Duration::from_secs(10));
-    }
-
-    #[test]
-    fn the_watchdog_is_armed_by_the_first_answered_ping() {
-        let start = crate::driver::now();
-        let mut streams = started(start, 1, 100);
-        streams.advance(start, 100, LEASE);
-        let (stream, _) = opened(&mut streams)[0];
-        streams.handle_opened(start, stream);
-        for minute in 1..=10 {
-            streams.advance(start + SECOND * 60 * minute, 100, LEASE);
-        }
-        assert!(
-            opened(&mut streams).is_empty(),
-            "a server that never answers is left alone"
-        );
-
-        let answered = start + SECOND * 601;
-        streams.handle_response(answered, stream, 0);
-        streams.advance(answered + SILENCE - SECOND, 100, LEASE);
-        assert!(opened(&mut streams).is_empty());
-        streams.advance(answered + SILENCE, 100, LEASE);
-        assert!(opened(&mut streams).is_empty(), "its end is awaited");
-        streams.handle_end(answered + SILENCE, 0.0, stream, StreamEnd::Again);
-        streams.advance(answered + SILENCE, 100, LEASE);
-        assert_eq!(opened(&mut streams).len(), 1);
-    }
-
-    #[test]
-    fn silence_does_not_count_while_nobody_reads() {
-        let start = crate::driver::now();
-        let mut streams = started(start, 1, 100);
-        streams.advance(start, 100, LEASE);
-        let (stream, _) = opened(&mut streams)[0];
-        streams.advance(start + PING, 100, LEASE);
-        streams.handle_response(start + PING, stream, 0);
-        streams.set_reading(start + PING, false);
-        let later = start + SECOND * 600;
-        streams.advance(later, 100, LEASE);
-        streams.set_reading(later, true);
-        streams.advance(later, 100, LEASE);
-        assert!(opened(&mut streams).is_empty());
-    }
-
-    #[test]
-    fn a_larger_limit_opens_a_successor_beside_the_stream_within_the_bound() {
-        let now = crate::driver::now();
-        let mut streams = started(now, 1, 10_000);
-        streams.advance(now, 1000, LEASE);
-        let (first, _) = opened(&mut streams)[0];
-        streams.retell(now, 4000, LEASE);
-        assert_eq!(opened(&mut streams)[0].1, 4000);
-        streams.check_invariants();
-
-        // 4,000 and 10,000 together pass the bound: one after the other.
-        streams.handle_end(now, 0.0, first, StreamEnd::Again);
-        streams.retell(now, 10_000, LEASE);
-        assert!(opened(&mut streams).is_empty());
-        let second = StreamId(1);
-        streams.handle_end(now, 0.0, second, StreamEnd::Again);
-        streams.advance(now, 10_000, LEASE);
-        assert_eq!(opened(&mut streams)[0].1, 10_000);
-        streams.check_invariants();
-    }
-
-    #[test]
-    fn a_half_closed_stream_that_does_not_end_is_dropped() {
-        let now = crate::driver::now();
-        let mut streams = started(now, 1, 10_000);
-        streams.advance(now, 1000, LEASE);
-        streams.retell(now, 4000, LEASE);
-        assert_eq!(streams.count(), 2);
-        streams.advance(now + FAREWELL, 4000, LEASE);
-        assert_eq!(streams.count(), 1);
-    }
-
-    #[test]
-    fn around_a_change_of_the_lease_the_shorter_one_counts() {
-        let now = crate::driver::now();
-        let mut streams = started(now, 1, 100);
-        streams.advance(now, 100, SECOND * 20);
-        let (stream, _) = opened(&mut streams)[0];
-        streams.change_lease(now, SECOND * 30);
-        assert_eq!(streams.lease(now, stream), Some(SECOND * 20));
-        assert_eq!(streams.lease(now + CHANGE, stream), Some(SECOND * 30));
-        streams.change_lease(now + CHANGE, SECOND * 10);
-        assert_eq!(streams.lease(now + CHANGE, stream), Some(SECOND * 10));
-    }
 }

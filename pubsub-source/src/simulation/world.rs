@@ -6,23 +6,18 @@ use std::{
 };
 
 use bytes::Bytes;
-use gcp_emulator::pubsub::proto::{
-    AcknowledgeRequest, ModifyAckDeadlineRequest, StreamingPullRequest, StreamingPullResponse,
-};
-use prost::Message as _;
+use gcp_emulator::pubsub::proto::{StreamingPullRequest, StreamingPullResponse};
 
 use super::{
     Counts, Violation,
     bugs::Bug,
     chance::{Chance, Rates},
-    client::{Client, Reader, strange_key, take_apart},
-    server::{Line, SUBSCRIPTION, Sent, Server},
+    client::Client,
+    server::{Line, SUBSCRIPTION, Server},
     truth::{Saved, Truth},
 };
 use crate::{
-    machine::{
-        Answer, CallId, CallMethod, Effect, MessageKey, Notice, Restoration, StreamEnd, StreamId,
-    },
+    machine::{Answer, CallId, CallMethod, MessageKey, Restoration},
     settings::Settings,
 };
 
@@ -32,12 +27,6 @@ const TROUBLE: Duration = Duration::from_secs(240);
 /// After the faults everything must be done within this time: several of the longest leases, and
 /// the time after which held messages are given back.
 const PATIENCE: Duration = Duration::from_secs(1500);
-
-/// The driver's own time-out of a call.
-const CALL_TIMEOUT: Duration = Duration::from_secs(15);
-
-/// Turns of the driver at one instant that are no loop.
-const TURNS_PER_INSTANT: u32 = 10_000;
 
 /// Something that will happen.
 pub(super) enum Event {
@@ -88,20 +77,20 @@ pub(super) struct World {
     pub(super) now: Duration,
     pub(super) client: Option<Client>,
     pub(super) truth: Truth,
-    settings: Settings,
-    server: Server,
-    queue: BTreeMap<(Duration, u64), Event>,
-    next_event: u64,
-    incarnations: u32,
+    pub(super) settings: Settings,
+    pub(super) server: Server,
+    pub(super) queue: BTreeMap<(Duration, u64), Event>,
+    pub(super) next_event: u64,
+    pub(super) incarnations: u32,
     /// When the last thing sent on a line arrives: a line keeps the order.
-    last_arrival: BTreeMap<Line, Duration>,
-    last_answer: Duration,
-    next_number: u64,
-    to_publish: u64,
-    generations: u32,
-    turns_now: (Duration, u32),
+    pub(super) last_arrival: BTreeMap<Line, Duration>,
+    pub(super) last_answer: Duration,
+    pub(super) next_number: u64,
+    pub(super) to_publish: u64,
+    pub(super) generations: u32,
+    pub(super) turns_now: (Duration, u32),
     /// The last incarnation is being closed.
-    finishing: bool,
+    pub(super) finishing: bool,
 }
 
 impl World {
@@ -257,18 +246,6 @@ impl World {
         Ok(())
     }
 
-    fn open(&mut self, line: Line, first: &StreamingPullRequest) {
-        self.server.open(self.now, line, first);
-        let lives = self
-            .client
-            .as_ref()
-            .is_some_and(|client| client.incarnation == line.0);
-        if !lives {
-            let delay = self.chance.millis(1..3000);
-            self.schedule(delay, Event::HangUp(line));
-        }
-    }
-
     fn publish(&mut self) {
         if self.to_publish == 0 {
             return;
@@ -319,7 +296,7 @@ impl World {
     }
 
     /// The process is gone, from one moment to the next.
-    fn crash(&mut self) {
+    pub(super) fn crash(&mut self) {
         if self.retire() {
             self.chance.count("a crash");
             self.hang_up_everything();
@@ -329,7 +306,7 @@ impl World {
     }
 
     /// Takes the last figures of an incarnation that is over.
-    fn retire(&mut self) -> bool {
+    pub(super) fn retire(&mut self) -> bool {
         let Some(client) = self.client.take() else {
             return false;
         };
@@ -339,14 +316,6 @@ impl World {
         self.chance
             .count_many("a redelivery recognised after a restore", stats.recognised);
         true
-    }
-
-    /// The server notices that a process is gone, line by line, now or later.
-    fn hang_up_everything(&mut self) {
-        for line in self.server.lines() {
-            let delay = self.chance.millis(1..3000);
-            self.schedule(delay, Event::HangUp(line));
-        }
     }
 
     fn restart(&mut self) {
@@ -428,538 +397,6 @@ impl World {
         }
     }
 
-    /// What the server sends leaves.
-    fn pump_server(&mut self) {
-        while let Some((line, sent)) = self.server.poll(self.now) {
-            match sent {
-                Sent::Response(response) => {
-                    let numbers: Vec<u64> = response
-                        .received_messages
-                        .iter()
-                        .filter_map(|one| one.message.as_ref())
-                        .filter_map(|message| self.server.number(&message.message_id))
-                        .filter(|number| !self.truth.acked.contains(number))
-                        .collect();
-                    trace!("{:?} sent {line:?} {numbers:?}", self.now);
-                    self.send_to_client(line, Event::Response(line, response, numbers));
-                }
-                Sent::End => self.send_to_client(line, Event::End(line)),
-            }
-        }
-    }
-
-    fn send_to_client(&mut self, line: Line, event: Event) {
-        let mut delay = self.chance.millis(1..50);
-        if self.chance.strikes(|rates: &Rates| rates.late_response) {
-            self.chance.count("a response was late");
-            delay = self.chance.millis(100..15_000);
-        }
-        // A line keeps the order.
-        let earliest = self.last_arrival.get(&line).copied().unwrap_or_default();
-        let at = (self.now + delay).max(earliest);
-        self.last_arrival.insert(line, at);
-        self.schedule(at - self.now, event);
-    }
-
-    fn arrive(&mut self, line: Line, response: Box<StreamingPullResponse>, unacked: Vec<u64>) {
-        let Some(reader) = self.reader(line) else {
-            self.server.credit(line);
-            return;
-        };
-        reader.inbox.push_back((response, unacked));
-        if reader.inbox.len() > 1 {
-            self.chance.count("two responses waited unread");
-        }
-    }
-
-    fn reader(&mut self, (incarnation, stream): Line) -> Option<&mut Reader> {
-        let client = self.client.as_mut()?;
-        if client.incarnation != incarnation {
-            return None;
-        }
-        client.readers.get_mut(&stream)
-    }
-
-    fn stream_ended(&mut self, line: Line) {
-        let (at, random) = (self.base + self.now, self.chance.unit());
-        let Some(reader) = self.reader(line) else {
-            return;
-        };
-        // What arrived before the end is read first.
-        if !reader.inbox.is_empty() {
-            self.schedule(Duration::from_millis(100), Event::End(line));
-            return;
-        }
-        let client = self.client.as_mut().expect("it has the reader");
-        client.readers.remove(&line.1);
-        client
-            .machine
-            .handle_stream_ended(at, random, line.1, StreamEnd::Again);
-    }
-
-    /// Lets the client do everything it has to do now.
-    fn run_client(&mut self) -> Result<(), Violation> {
-        loop {
-            let at = self.base + self.now;
-            let Some(client) = &mut self.client else {
-                return Ok(());
-            };
-            if self.now < client.suspended_until {
-                return Ok(());
-            }
-            self.turns_now = match self.turns_now {
-                (when, turns) if when == self.now => (when, turns + 1),
-                _ => (self.now, 0),
-            };
-            if self.turns_now.1 > TURNS_PER_INSTANT {
-                return Err("the driver goes round in circles".to_owned());
-            }
-            if client.machine.poll_timeout().is_some_and(|due| due <= at) {
-                client.machine.handle_timeout(at);
-                client.machine.check_invariants();
-            }
-            if let Some(effect) = client.machine.poll_effect(at) {
-                client.machine.check_invariants();
-                if !client.closing && self.chance.strikes(|rates: &Rates| rates.crash / 4) {
-                    self.chance.count("a crash between two effects");
-                    if self.chance.one_in(2) {
-                        self.perform(effect)?;
-                    }
-                    self.crash();
-                    return Ok(());
-                }
-                self.perform(effect)?;
-                continue;
-            }
-            if client.machine.poll_timeout().is_some_and(|due| due <= at) {
-                continue;
-            }
-            if !self.read_a_response() {
-                return self.after_close();
-            }
-        }
-    }
-
-    /// Reads one response if there is one and the machine wants it.
-    fn read_a_response(&mut self) -> bool {
-        let (at, random) = (self.base + self.now, self.chance.unit());
-        let stale = self.chance.millis(0..1000);
-        let Some(client) = &mut self.client else {
-            return false;
-        };
-        if !client.machine.reads() {
-            self.chance.count("the buffer was full");
-            return false;
-        }
-        let waiting = client
-            .readers
-            .iter_mut()
-            .find(|(_, reader)| !reader.inbox.is_empty());
-        let Some((&stream, reader)) = waiting else {
-            for reader in client.readers.values_mut() {
-                // The driver looks at a waiting stream once a second.
-                reader.drained = reader.drained.max(self.now.saturating_sub(stale));
-            }
-            return false;
-        };
-        let (response, unacked) = reader.inbox.pop_front().expect("it is not empty");
-        // Sent before the acknowledgement took effect, read after it.
-        let crossed = unacked
-            .into_iter()
-            .filter(|number| self.truth.acked.contains(number));
-        let crossed: Vec<u64> = crossed.collect();
-        self.truth.crossed.extend(crossed);
-        let leased_since = self.base + reader.drained;
-        if reader.inbox.is_empty() {
-            reader.drained = self.now;
-        }
-        let opened = std::mem::replace(&mut reader.opened, true);
-        trace!(
-            "{:?} reads {stream:?} {} messages",
-            self.now,
-            response.received_messages.len()
-        );
-        for one in &response.received_messages {
-            let id = one.message.as_ref().expect("a delivery has its message");
-            client
-                .messages
-                .insert(one.ack_id.clone(), id.message_id.clone());
-            client
-                .newest
-                .insert(id.message_id.clone(), one.ack_id.clone());
-        }
-        let mut pulled = take_apart(*response, leased_since);
-        match self.bug {
-            Some(Bug::GuardIgnored) => {
-                for message in &mut pulled.messages {
-                    message.published = Some(i64::MIN);
-                }
-            }
-            Some(Bug::RedeliveryIsNew) => {
-                let salt = self.chance.number(1..120);
-                for key in &mut pulled.keys {
-                    *key = strange_key(key, salt);
-                }
-            }
-            _ => {}
-        }
-        if !opened {
-            client.machine.handle_opened(at, stream);
-        }
-        client.machine.handle_response(at, random, stream, pulled);
-        client.machine.check_invariants();
-        let line = (client.incarnation, stream);
-        self.server.credit(line);
-        true
-    }
-
-    /// A source that was closed in the middle of things is followed by another.
-    fn after_close(&mut self) -> Result<(), Violation> {
-        let over = self
-            .client
-            .as_ref()
-            .is_some_and(|client| client.closing && client.machine.is_closed());
-        if over && !self.finishing {
-            self.chance.count("an orderly close");
-            self.retire();
-            self.hang_up_everything();
-            let pause = self.chance.millis(10..5000);
-            self.schedule(pause, Event::Restart);
-        }
-        Ok(())
-    }
-
-    fn perform(&mut self, effect: Effect) -> Result<(), Violation> {
-        let Some(client) = &mut self.client else {
-            return Ok(());
-        };
-        trace!("{:?} does {effect:?}", self.now);
-        let incarnation = client.incarnation;
-        let line = |stream| (incarnation, stream);
-        match effect {
-            Effect::Open {
-                stream,
-                slot: _,
-                lease_seconds,
-                max_messages,
-            } => {
-                let now = self.now;
-                let reader = Reader {
-                    drained: now,
-                    ..Reader::default()
-                };
-                client.readers.insert(stream, reader);
-                if client.readers.len() > self.settings.streams {
-                    self.chance.count("a successor stream opened");
-                }
-                let first = StreamingPullRequest {
-                    subscription: SUBSCRIPTION.to_owned(),
-                    stream_ack_deadline_seconds: i32::try_from(lease_seconds).unwrap(),
-                    max_outstanding_messages: i64::try_from(max_messages).unwrap(),
-                    protocol_version: 1,
-                    ..StreamingPullRequest::default()
-                };
-                self.send_to_server(line(stream), Event::Open(line(stream), Box::new(first)));
-            }
-            Effect::Ping { stream } => {
-                let ping = Box::<StreamingPullRequest>::default();
-                self.send_to_server(line(stream), Event::Request(line(stream), ping));
-            }
-            Effect::ChangeLease {
-                stream,
-                lease_seconds,
-            } => {
-                let change = StreamingPullRequest {
-                    stream_ack_deadline_seconds: i32::try_from(lease_seconds).unwrap(),
-                    ..StreamingPullRequest::default()
-                };
-                let event = Event::Request(line(stream), Box::new(change));
-                self.send_to_server(line(stream), event);
-            }
-            Effect::HalfClose { stream } => {
-                self.send_to_server(line(stream), Event::HalfClose(line(stream)));
-            }
-            Effect::Drop { stream } => self.drop_stream(stream),
-            Effect::GiveUp { stream } => {
-                self.drop_stream(stream);
-                let (at, random) = (self.base + self.now, self.chance.unit());
-                if let Some(client) = &mut self.client {
-                    client
-                        .machine
-                        .handle_stream_ended(at, random, stream, StreamEnd::Again);
-                }
-            }
-            Effect::Call { call, method, body } => self.call(incarnation, call, method, body)?,
-            Effect::Committed { commit, committed } => {
-                self.chance
-                    .count_many("a lapse told by a commit", committed.lapsed as u64);
-                client.resolve(commit, committed)?;
-                if self.bug == Some(Bug::ResolvesTwice) {
-                    client.resolve(commit, committed)?;
-                }
-            }
-            Effect::Settled {
-                settle,
-                committed: _,
-            } => {
-                if !client.settles.remove(&settle) && self.bug.is_none() {
-                    return Err(format!("{settle:?} resolved twice or was never asked for"));
-                }
-            }
-            Effect::Tell(notice) => self.note(&notice),
-        }
-        Ok(())
-    }
-
-    fn note(&mut self, notice: &Notice) {
-        match notice {
-            Notice::HeldTooLong { .. } => self.chance.count("held too long"),
-            Notice::Lapsed { buffered, .. } => {
-                self.chance
-                    .count_many("a lapse in the buffer", *buffered as u64);
-            }
-            // What was on its way is not ours then, and comes again when its lease ends.
-            Notice::StreamsUnread { .. } => self.chance.quiet = false,
-            Notice::StreamReopens { .. }
-            | Notice::StreamFails { .. }
-            | Notice::StreamSilent { .. }
-            | Notice::LimitChanged { .. }
-            | Notice::CheckpointLate { .. }
-            | Notice::SeenOverflowed { .. }
-            | Notice::Recognised { .. }
-            | Notice::CallFails { .. } => {}
-        }
-    }
-
-    fn drop_stream(&mut self, stream: StreamId) {
-        let Some(client) = &mut self.client else {
-            return;
-        };
-        client.readers.remove(&stream);
-        let line = (client.incarnation, stream);
-        self.send_to_server(line, Event::HangUp(line));
-    }
-
-    /// Requests on a line keep their order too.
-    fn send_to_server(&mut self, line: Line, event: Event) {
-        let delay = self.chance.millis(1..30);
-        let key = (line.0 | 1 << 31, line.1);
-        let earliest = self.last_arrival.get(&key).copied().unwrap_or_default();
-        let at = (self.now + delay).max(earliest);
-        self.last_arrival.insert(key, at);
-        self.schedule(at - self.now, event);
-    }
-
-    fn call(
-        &mut self,
-        incarnation: u32,
-        call: CallId,
-        method: CallMethod,
-        mut body: Bytes,
-    ) -> Result<(), Violation> {
-        let is_ack = method == CallMethod::Acknowledge;
-        let is_extension = !is_ack && extends(&body);
-        match self.bug {
-            Some(Bug::ExtensionsSkipped) if is_extension => {
-                self.answer(incarnation, call, Answer::Done, Vec::new());
-                return Ok(());
-            }
-            Some(Bug::FirstAckIdKept) if is_ack => body = self.with_first_ack_ids(body),
-            Some(Bug::ReleaseAcknowledges) if !is_ack && !is_extension => {
-                let event = Event::Call {
-                    incarnation,
-                    call,
-                    method: CallMethod::Acknowledge,
-                    body: as_acknowledge(body),
-                    fate: Fate::Served,
-                };
-                self.schedule(Duration::from_millis(5), event);
-                return Ok(());
-            }
-            _ => {}
-        }
-        self.check_newest(&body, method)?;
-        if self.chance.strikes(|rates: &Rates| rates.lose_request) {
-            self.chance.count("a request was lost");
-            self.give_up_waiting(incarnation, call);
-            return Ok(());
-        }
-        let fate = if self.chance.strikes(|rates: &Rates| rates.lose_answer) {
-            self.chance.count("an answer was lost");
-            Fate::AnswerLost
-        } else if self.chance.strikes(|rates: &Rates| rates.unavailable) {
-            if !is_ack && !is_extension {
-                self.chance.count("a release failed");
-            }
-            if self.chance.one_in(2) {
-                self.chance
-                    .count("a call was answered UNAVAILABLE before it took effect");
-                Fate::Unavailable
-            } else {
-                self.chance
-                    .count("a call was answered UNAVAILABLE after it took effect");
-                Fate::UnavailableAfterEffect
-            }
-        } else if self.chance.strikes(|rates: &Rates| rates.no_effect) {
-            Fate::NoEffect
-        } else {
-            Fate::Served
-        };
-        let mut delay = self.chance.millis(1..50);
-        if self.chance.strikes(|rates: &Rates| rates.late_call) {
-            delay = self.chance.millis(200..80_000);
-        }
-        if fate == Fate::AnswerLost || delay >= CALL_TIMEOUT {
-            self.give_up_waiting(incarnation, call);
-        }
-        if delay >= CALL_TIMEOUT {
-            self.chance
-                .count("a call was evaluated after its client gave up");
-        }
-        let event = Event::Call {
-            incarnation,
-            call,
-            method,
-            body,
-            fate,
-        };
-        self.schedule(delay, event);
-        Ok(())
-    }
-
-    /// Whatever is sent is sent under the newest ack id that was received.
-    fn check_newest(&self, body: &Bytes, method: CallMethod) -> Result<(), Violation> {
-        let ack_ids = match method {
-            CallMethod::Acknowledge => AcknowledgeRequest::decode(body.clone()).unwrap().ack_ids,
-            CallMethod::ModifyAckDeadline => {
-                ModifyAckDeadlineRequest::decode(body.clone())
-                    .unwrap()
-                    .ack_ids
-            }
-        };
-        let Some(client) = &self.client else {
-            return Ok(());
-        };
-        for ack_id in ack_ids {
-            let Some(message) = client.messages.get(&ack_id) else {
-                return Err(format!("{ack_id} was never received"));
-            };
-            let newest = &client.newest[message];
-            // What is given back may have come again already: then it is another delivery.
-            let gives_back = method == CallMethod::ModifyAckDeadline && !extends(body);
-            if *newest != ack_id && !gives_back {
-                return Err(format!(
-                    "message {message}: {method:?} was sent under an older ack id"
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    fn give_up_waiting(&mut self, incarnation: u32, call: CallId) {
-        let event = Event::Answer {
-            incarnation,
-            call,
-            answer: Answer::Again(None),
-            effectless: Vec::new(),
-        };
-        self.schedule(CALL_TIMEOUT, event);
-    }
-
-    /// The server evaluates a call, whether or not anybody waits for the answer.
-    fn evaluate(
-        &mut self,
-        incarnation: u32,
-        call: CallId,
-        method: CallMethod,
-        body: Bytes,
-        fate: Fate,
-    ) {
-        let named = match method {
-            CallMethod::Acknowledge => {
-                let request = AcknowledgeRequest::decode(body.clone()).unwrap();
-                self.server.numbers_of(&request.ack_ids)
-            }
-            CallMethod::ModifyAckDeadline => Vec::new(),
-        };
-        let answer = match fate {
-            Fate::Unavailable => Answer::Again(None),
-            Fate::NoEffect => Answer::Done,
-            Fate::Served | Fate::AnswerLost | Fate::UnavailableAfterEffect => {
-                self.server.call(self.now, method, body)
-            }
-        };
-        let answer = match fate {
-            Fate::UnavailableAfterEffect => Answer::Again(None),
-            Fate::Served | Fate::AnswerLost | Fate::Unavailable | Fate::NoEffect => answer,
-        };
-        if fate == Fate::AnswerLost {
-            return;
-        }
-        self.note_acked();
-        let mut effectless = named;
-        effectless.retain(|number| !self.truth.acked.contains(number));
-        if let Answer::Done = answer {
-            if !effectless.is_empty() {
-                self.chance
-                    .count("an acknowledgement had no effect though answered OK");
-            }
-        } else {
-            effectless.clear();
-        }
-        self.answer(incarnation, call, answer, effectless);
-    }
-
-    fn answer(&mut self, incarnation: u32, call: CallId, answer: Answer, effectless: Vec<u64>) {
-        let delay = self.chance.millis(1..50);
-        if self.now + delay < self.last_answer {
-            self.chance.count("an answer arrived before an earlier one");
-        }
-        self.last_answer = self.last_answer.max(self.now + delay);
-        let event = Event::Answer {
-            incarnation,
-            call,
-            answer,
-            effectless,
-        };
-        self.schedule(delay, event);
-    }
-
-    fn answered(&mut self, incarnation: u32, call: CallId, answer: Answer, effectless: Vec<u64>) {
-        let (at, random) = (self.base + self.now, self.chance.unit());
-        let Some(client) = &mut self.client else {
-            return;
-        };
-        if client.incarnation != incarnation {
-            return;
-        }
-        if self.now < client.suspended_until {
-            let wait = client.suspended_until - self.now;
-            let event = Event::Answer {
-                incarnation,
-                call,
-                answer,
-                effectless,
-            };
-            self.schedule(wait, event);
-            return;
-        }
-        self.truth.effectless.extend(effectless);
-        let answer = match (self.bug, answer) {
-            (Some(Bug::FailedAckCounts), Answer::Again(_)) => Answer::Done,
-            (_, answer) => answer,
-        };
-        trace!("{:?} answer {call:?} {answer:?}", self.now);
-        client.machine.handle_answer(at, random, call, answer);
-        client.machine.check_invariants();
-    }
-
-    fn note_acked(&mut self) {
-        let acked = self.server.take_acked();
-        self.truth.acked.extend(&acked);
-        self.truth.fresh.extend(acked);
-    }
-
     /// Checks what is checked after every step.
     fn watch(&mut self) -> Result<(), Violation> {
         self.note_acked();
@@ -971,28 +408,4 @@ impl World {
         }
         Ok(())
     }
-
-    fn with_first_ack_ids(&self, body: Bytes) -> Bytes {
-        let mut request = AcknowledgeRequest::decode(body).unwrap();
-        for ack_id in &mut request.ack_ids {
-            *ack_id = self.server.first_ack_id(ack_id);
-        }
-        request.encode_to_vec().into()
-    }
-}
-
-/// Whether a request extends leases; what gives messages back holds them back for 7 s at most here.
-fn extends(body: &Bytes) -> bool {
-    let request = ModifyAckDeadlineRequest::decode(body.clone());
-    request.unwrap().ack_deadline_seconds >= 10
-}
-
-fn as_acknowledge(body: Bytes) -> Bytes {
-    let request = ModifyAckDeadlineRequest::decode(body).unwrap();
-    AcknowledgeRequest {
-        subscription: request.subscription,
-        ack_ids: request.ack_ids,
-    }
-    .encode_to_vec()
-    .into()
 }

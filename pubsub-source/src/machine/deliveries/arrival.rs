@@ -1,0 +1,93 @@
+//! Responses coming in, and what they have in common with what is held.
+
+use std::time::Instant;
+
+use super::{AckIds, Batch, Deliveries, Marks, MessageKey, Stage, key_in};
+use crate::delivery::DeliveryId;
+
+/// What an arriving delivery is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::machine) enum Arrival {
+    /// A message that is not held.
+    New,
+    /// A message that is held; this delivery's ack id took over from the earlier one, which was in
+    /// this stage.
+    Renewed(Stage),
+}
+
+impl Deliveries {
+    /// Takes a response in. Each of its deliveries must then [`arrive`](Self::arrive).
+    pub(in crate::machine) fn open(
+        &mut self,
+        now: Instant,
+        keys: Vec<MessageKey>,
+        ack_ids: AckIds,
+    ) -> u64 {
+        let batch = self.next_batch;
+        self.next_batch += 1;
+        self.leased += keys.len();
+        self.batches
+            .insert(batch, Box::new(Batch::new(now, keys, ack_ids)));
+        batch
+    }
+
+    /// Finds out whether a delivery's message is held already. Then the delivery takes over: from
+    /// here on the earlier ack id is worthless, whatever is sent is sent under the new one.
+    pub(in crate::machine) fn arrive(&mut self, id: DeliveryId) -> Arrival {
+        let (batches, ledger) = (&self.batches, &self.ledger);
+        let Some(key) = key_in(batches, ledger, id) else {
+            unreachable!("a delivery that has just been opened has its key");
+        };
+        let hash = key.hash();
+        let found = self
+            .index
+            .find_mut(hash, |held| key_in(batches, ledger, *held) == Some(key));
+        let Some(slot) = found else {
+            self.index.insert_unique(hash, id, |held| {
+                key_in(batches, ledger, *held).map_or(0, MessageKey::hash)
+            });
+            return Arrival::New;
+        };
+        let held = std::mem::replace(slot, id);
+        self.take_over(held, id)
+    }
+
+    fn take_over(&mut self, held: DeliveryId, id: DeliveryId) -> Arrival {
+        let Some(old) = self.batches.get_mut(&held.batch()) else {
+            unreachable!("what is indexed is held");
+        };
+        let stage = old.stage(held.index());
+        let was_leased = !old.marks(held.index()).has(Marks::LAPSED);
+        let (place, old_key) = match stage {
+            Stage::Out | Stage::Acking => (Some(old.place(held.index())), None),
+            Stage::Buffered | Stage::HostAcking | Stage::ReAcking => {
+                (None, Some(old.take_key(held.index())))
+            }
+            Stage::Releasing | Stage::Gone => unreachable!("only what is held is indexed"),
+        };
+        old.set_stage(held.index(), Stage::Gone);
+        if was_leased {
+            self.leased -= 1;
+        }
+        self.drop_if_empty(held.batch());
+
+        let Some(new) = self.batches.get_mut(&id.batch()) else {
+            unreachable!("a delivery that arrives was opened");
+        };
+        if stage != Stage::Buffered {
+            new.set_stage(id.index(), stage);
+        }
+        new.mark(id.index(), Marks::RENEWED);
+        if let Some(place) = place {
+            new.set_place(id.index(), place);
+            // The key lives in the ledger; this copy of it came with the response.
+            drop(new.take_key(id.index()));
+        }
+        drop(old_key);
+
+        let origin = self.origins.remove(&held).unwrap_or(held);
+        self.forwards.insert(origin, id);
+        self.origins.insert(id, origin);
+        Arrival::Renewed(stage)
+    }
+}

@@ -1,0 +1,52 @@
+//! Streams that are given up because nobody reads them, or because the source ends.
+
+use std::time::{Duration, Instant};
+
+use super::{Retiring, Slot, Streams};
+use crate::machine::effect::Effect;
+
+/// How long a half-closed stream of a source that closes may take to end: its host waits.
+const LAST_FAREWELL: Duration = Duration::from_secs(1);
+
+impl Streams {
+    /// Closes every stream, since nobody reads them: what they hold is leased and not ours.
+    pub(in crate::machine) fn close_unread(&mut self, now: Instant) -> bool {
+        let mut any = false;
+        for slot in &mut self.slots {
+            if let Slot::Live(live) = slot {
+                let stream = live.stream;
+                *slot = Slot::Unread(now);
+                any = true;
+                self.effects.push_back(Effect::Drop { stream });
+            }
+        }
+        any
+    }
+
+    /// Half-closes every stream for good.
+    pub(in crate::machine) fn close(&mut self, now: Instant) {
+        self.closing = true;
+        for slot in &mut self.slots {
+            if let Slot::Live(live) = slot {
+                let (stream, told) = (live.stream, live.told);
+                self.retiring.push(Retiring {
+                    stream,
+                    told,
+                    lease: live.lease.min(live.lease_before),
+                    drop_at: now + LAST_FAREWELL,
+                });
+                *slot = Slot::Unread(now);
+                self.effects.push_back(Effect::HalfClose { stream });
+            }
+        }
+    }
+
+    /// Drops every stream for good.
+    pub(in crate::machine) fn drop_all(&mut self, now: Instant) {
+        self.closing = true;
+        self.close_unread(now);
+        for old in std::mem::take(&mut self.retiring) {
+            self.effects.push_back(Effect::Drop { stream: old.stream });
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Streams, one behaviour at a time.
+
+use super::*;
+
+const LEASE: Duration = Duration::from_secs(60);
+const SECOND: Duration = Duration::from_secs(1);
+
+fn started(now: Instant, slots: usize, bound: usize) -> Streams {
+    let mut streams = Streams::new(now, slots, bound);
+    assert!(streams.start());
+    streams
+}
+
+fn opened(streams: &mut Streams) -> Vec<(StreamId, u64)> {
+    let mut opened = Vec::new();
+    while let Some(effect) = streams.poll_effect() {
+        if let Effect::Open {
+            stream,
+            max_messages,
+            ..
+        } = effect
+        {
+            opened.push((stream, max_messages));
+        }
+    }
+    opened
+}
+
+#[test]
+fn the_limit_is_divided_over_the_streams() {
+    let now = crate::driver::now();
+    let mut streams = started(now, 4, 100);
+    streams.advance(now, 100, LEASE);
+    let told: Vec<u64> = opened(&mut streams).iter().map(|(_, told)| *told).collect();
+    assert_eq!(told, [25; 4]);
+    streams.check_invariants();
+
+    let mut streams = started(now, 3, 1000);
+    streams.advance(now, 1000, LEASE);
+    let told: Vec<u64> = opened(&mut streams).iter().map(|(_, told)| *told).collect();
+    assert_eq!(told, [334, 333, 333]);
+}
+
+#[test]
+fn a_stream_that_delivered_opens_again_at_once_and_one_that_did_not_waits_longer_each_time() {
+    let mut now = crate::driver::now();
+    let mut streams = started(now, 1, 100);
+    streams.advance(now, 100, LEASE);
+    let (first, _) = opened(&mut streams)[0];
+    streams.handle_response(now, first, 3);
+    streams.handle_end(now, 1.0, first, StreamEnd::Again);
+    streams.advance(now, 100, LEASE);
+    let (mut stream, _) = opened(&mut streams)[0];
+    let mut last = Duration::ZERO;
+    for _ in 0..7 {
+        streams.handle_end(now, 1.0, stream, StreamEnd::Again);
+        streams.advance(now, 100, LEASE);
+        assert!(opened(&mut streams).is_empty(), "not at once");
+        let at = streams.next_timeout(100).unwrap();
+        assert!(at - now > last);
+        last = at - now;
+        now = at;
+        streams.advance(now, 100, LEASE);
+        stream = opened(&mut streams)[0].0;
+    }
+    assert!(last <= Duration::from_secs(10));
+}
+
+#[test]
+fn the_watchdog_is_armed_by_the_first_answered_ping() {
+    let start = crate::driver::now();
+    let mut streams = started(start, 1, 100);
+    streams.advance(start, 100, LEASE);
+    let (stream, _) = opened(&mut streams)[0];
+    streams.handle_opened(start, stream);
+    for minute in 1..=10 {
+        streams.advance(start + SECOND * 60 * minute, 100, LEASE);
+    }
+    assert!(
+        opened(&mut streams).is_empty(),
+        "a server that never answers is left alone"
+    );
+
+    let answered = start + SECOND * 601;
+    streams.handle_response(answered, stream, 0);
+    streams.advance(answered + SILENCE - SECOND, 100, LEASE);
+    assert!(opened(&mut streams).is_empty());
+    streams.advance(answered + SILENCE, 100, LEASE);
+    assert!(opened(&mut streams).is_empty(), "its end is awaited");
+    streams.handle_end(answered + SILENCE, 0.0, stream, StreamEnd::Again);
+    streams.advance(answered + SILENCE, 100, LEASE);
+    assert_eq!(opened(&mut streams).len(), 1);
+}
+
+#[test]
+fn silence_does_not_count_while_nobody_reads() {
+    let start = crate::driver::now();
+    let mut streams = started(start, 1, 100);
+    streams.advance(start, 100, LEASE);
+    let (stream, _) = opened(&mut streams)[0];
+    streams.advance(start + PING, 100, LEASE);
+    streams.handle_response(start + PING, stream, 0);
+    streams.set_reading(start + PING, false);
+    let later = start + SECOND * 600;
+    streams.advance(later, 100, LEASE);
+    streams.set_reading(later, true);
+    streams.advance(later, 100, LEASE);
+    assert!(opened(&mut streams).is_empty());
+}
+
+#[test]
+fn a_larger_limit_opens_a_successor_beside_the_stream_within_the_bound() {
+    let now = crate::driver::now();
+    let mut streams = started(now, 1, 10_000);
+    streams.advance(now, 1000, LEASE);
+    let (first, _) = opened(&mut streams)[0];
+    streams.retell(now, 4000, LEASE);
+    assert_eq!(opened(&mut streams)[0].1, 4000);
+    streams.check_invariants();
+
+    // 4,000 and 10,000 together pass the bound: one after the other.
+    streams.handle_end(now, 0.0, first, StreamEnd::Again);
+    streams.retell(now, 10_000, LEASE);
+    assert!(opened(&mut streams).is_empty());
+    let second = StreamId(1);
+    streams.handle_end(now, 0.0, second, StreamEnd::Again);
+    streams.advance(now, 10_000, LEASE);
+    assert_eq!(opened(&mut streams)[0].1, 10_000);
+    streams.check_invariants();
+}
+
+#[test]
+fn a_half_closed_stream_that_does_not_end_is_dropped() {
+    let now = crate::driver::now();
+    let mut streams = started(now, 1, 10_000);
+    streams.advance(now, 1000, LEASE);
+    streams.retell(now, 4000, LEASE);
+    assert_eq!(streams.count(), 2);
+    streams.advance(now + FAREWELL, 4000, LEASE);
+    assert_eq!(streams.count(), 1);
+}
+
+#[test]
+fn around_a_change_of_the_lease_the_shorter_one_counts() {
+    let now = crate::driver::now();
+    let mut streams = started(now, 1, 100);
+    streams.advance(now, 100, SECOND * 20);
+    let (stream, _) = opened(&mut streams)[0];
+    streams.change_lease(now, SECOND * 30);
+    assert_eq!(streams.lease(now, stream), Some(SECOND * 20));
+    assert_eq!(streams.lease(now + CHANGE, stream), Some(SECOND * 30));
+    streams.change_lease(now + CHANGE, SECOND * 10);
+    assert_eq!(streams.lease(now + CHANGE, stream), Some(SECOND * 10));
+}
