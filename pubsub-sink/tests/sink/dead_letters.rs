@@ -14,6 +14,7 @@ use pubsub_sink::{
     DeadLetterBuilder, DeadLetterError, Outstanding, PublishMessage, PubsubDeadLetterQueue,
     SinkError,
 };
+use tokio::runtime::Handle;
 use tracing::Level;
 
 use crate::{
@@ -150,17 +151,11 @@ async fn a_dead_letter_whose_flush_failed_is_owed_to_the_snapshot_after_an_abort
 async fn a_missing_topic_is_told_at_the_start_and_ends_the_sink_without_being_created() {
     let (log, _guard) = Log::collect();
     let world = World::new(&["events"]);
-    let queue = world.queue().build().unwrap();
+    let (queue, driver) = world.queue().build_with_driver().unwrap();
+    let queue_ended = Handle::current().spawn(driver);
     let mut sink = world.builder().on_rejected(queue).build().unwrap();
     feed(&mut sink, [record("events", "0")]).await;
     sink.flush().await.unwrap();
-    let told = log.lines(Level::WARN);
-    assert!(
-        told.iter()
-            .any(|line| line.contains("dead letters does not exist")),
-        "{told:?}"
-    );
-
     feed(&mut sink, [invalid()]).await;
     let error = sink.flush().await.unwrap_err();
     let mut chain = vec![error.to_string()];
@@ -175,6 +170,11 @@ async fn a_missing_topic_is_told_at_the_start_and_ends_the_sink_without_being_cr
         "{chain:?}"
     );
     assert_eq!(world.count(Method::CreateTopic), 0);
+    // The sink's end is the queue's, whose look at the topic is done by then.
+    queue_ended.await.unwrap();
+    let told = log.lines(Level::WARN);
+    let warning = |line: &String| line.contains("dead letters does not exist");
+    assert!(told.iter().any(warning), "{told:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -189,9 +189,13 @@ async fn a_topic_that_nobody_reads_is_told_at_the_start_and_one_with_a_reader_is
                 .create_subscription(name, &full("rejected"), |_| ())
                 .unwrap();
         }
-        let mut queue = world.queue().build().unwrap();
-        queue.handle(rejected("a")).await.unwrap();
-        queue.flush().await.unwrap();
+        let (mut queue, driver) = world.queue().build_with_driver().unwrap();
+        let run = async move {
+            queue.handle(rejected("a")).await.unwrap();
+            queue.flush().await.unwrap();
+        };
+        // The driver ends when the queue is gone and the look at the topic is done.
+        futures::join!(run, driver);
         assert_eq!(world.count(Method::ListTopicSubscriptions), 1);
         let told = log.lines(Level::WARN);
         let found = told
@@ -208,9 +212,13 @@ async fn one_that_may_not_look_at_the_topic_publishes_to_it_all_the_same() {
     let world = World::new(&["rejected"]);
     let denied = Fault::answer(Code::PermissionDenied, "no");
     world.fault(Rule::on(Method::ListTopicSubscriptions).then(denied));
-    let mut queue = world.queue().build().unwrap();
-    queue.handle(rejected("a")).await.unwrap();
-    queue.flush().await.unwrap();
+    let (mut queue, driver) = world.queue().build_with_driver().unwrap();
+    let run = async move {
+        queue.handle(rejected("a")).await.unwrap();
+        queue.flush().await.unwrap();
+    };
+    futures::join!(run, driver);
+    assert_eq!(world.count(Method::ListTopicSubscriptions), 1);
     assert_eq!(world.stored("rejected"), ["a"]);
     assert_eq!(log.lines(Level::WARN), [""; 0]);
 }
@@ -402,10 +410,16 @@ async fn a_flush_that_was_given_up_counts_what_did_arrive() {
     queue.handle(rejected("fine")).await.unwrap();
     queue.flush().await.unwrap();
     world.fault(on_dead_letters(Fault::Delay(Duration::from_secs(1))));
-    for payload in ["a", "stuck"] {
+    // Each is a request of its own: the first has arrived before the second is handled.
+    for (payload, requests) in [("a", 2), ("stuck", 3)] {
         queue.handle(rejected(payload)).await.unwrap();
-        // Each is a request of its own.
-        tokio::task::yield_now().await;
+        for _ in 0..10_000 {
+            if world.count(Method::Publish) == requests {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(world.count(Method::Publish), requests);
     }
     let start = now();
     let error = queue.flush().await.unwrap_err();
