@@ -259,6 +259,17 @@ impl<R> SinkBuilder<R> {
         self
     }
 
+    /// Keeps numbers of its own for each of the first `topics` topics of a run, see
+    /// [`destination_stats`](crate::PubsubSink::destination_stats). Default 0: none.
+    ///
+    /// Each topic costs some hundred bytes for as long as the sink lives, and with the feature
+    /// `metrics` two time series wherever those are kept; so the number is bounded, and topics beyond
+    /// it count in the sums only.
+    pub fn destination_stats(mut self, topics: usize) -> Self {
+        self.settings.destination_stats = topics;
+        self
+    }
+
     /// How many messages in a row the service may refuse before the sink ends, or none for no bound.
     /// Default 100.
     ///

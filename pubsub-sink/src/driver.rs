@@ -138,8 +138,12 @@ impl Driver {
         }
         #[cfg(feature = "metrics")]
         {
-            let stats = self.shared.look(|state| state.machine.stats())?;
+            let (stats, changed) = self.shared.look(|state| {
+                let changed = state.machine.take_changed_destinations();
+                (state.machine.stats(), changed)
+            })?;
             self.instruments.publish(&stats);
+            crate::metrics::publish_destinations(&self.shared.instance, changed);
         }
         let now = clock::now();
         for _ in 0..EFFECTS_PER_TURN {

@@ -30,7 +30,7 @@ pub use message::{MessageError, PublishMessage};
 pub use published::Published;
 pub use sink::PubsubSink;
 pub use state::SinkState;
-pub use stats::Stats;
+pub use stats::{DestinationStats, Stats};
 
 pub use gcp_wire::{Code, Credentials, Endpoint, NameError, TopicName};
 

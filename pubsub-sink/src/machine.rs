@@ -13,6 +13,7 @@ mod batch;
 mod cuts;
 mod destinations;
 mod effect;
+mod figures;
 mod inflight;
 mod intake;
 #[cfg(test)]
@@ -35,7 +36,7 @@ pub(crate) use intake::Refused;
 pub(crate) use repair::Creation;
 
 use std::{
-    collections::{BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     time::{Duration, Instant},
 };
 
@@ -43,11 +44,13 @@ use connector_core::{
     CheckpointError, Epoch, Limits,
     ledger::{CommitId, Ledger},
 };
+use gcp_wire::TopicName;
 
-use crate::{SinkError, Stats, settings::Settings};
+use crate::{DestinationStats, SinkError, Stats, settings::Settings};
 use batch::Spares;
 use cuts::{Cut, Cuts};
 use destinations::{DestinationId, Destinations};
+use figures::Figures;
 use inflight::Requests;
 use order::LaneKey;
 use rejections::Rejections;
@@ -98,6 +101,7 @@ pub(crate) struct Machine {
     /// A timer may have to be set that the driver does not know of.
     timers_changed: bool,
     counters: Stats,
+    figures: Figures,
 }
 
 impl Machine {
@@ -132,6 +136,7 @@ impl Machine {
             room_told: false,
             timers_changed: false,
             counters: Stats::default(),
+            figures: Figures::new(settings.destination_stats),
             settings,
         };
         (machine, commit)
@@ -235,6 +240,7 @@ impl Machine {
         if let Some((id, rejected, place)) = self.rejections.hand_over() {
             rejected.epoch = intake::epoch_of(self.ledger.standing(place));
             self.counters.records_rejected += 1;
+            self.figures.rejected(&rejected.destination);
             return Some(Effect::Handle {
                 id,
                 rejected: rejected.clone(),
@@ -307,6 +313,17 @@ impl Machine {
             destinations: self.destinations.len() as u64,
             ..self.counters
         }
+    }
+
+    /// What the sink did for each topic, as far as that was asked for.
+    pub(crate) const fn destination_stats(&self) -> &BTreeMap<TopicName, DestinationStats> {
+        self.figures.all()
+    }
+
+    /// What changed of it since the last call.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn take_changed_destinations(&mut self) -> Vec<(TopicName, DestinationStats)> {
+        self.figures.take_changed()
     }
 
     // Between the parts.

@@ -2,7 +2,9 @@
 
 use metrics::{Counter, Gauge, Label};
 
-use crate::Stats;
+use gcp_wire::TopicName;
+
+use crate::{DestinationStats, Stats};
 
 /// One number of [`Stats`].
 pub(crate) struct Number {
@@ -68,5 +70,20 @@ impl Instruments {
                 Instrument::Gauge(gauge) => gauge.set(number.value as f64),
             }
         }
+    }
+}
+
+/// Publishes the numbers of topics that have changed. Looked up by name: it is for few topics, and
+/// only on request.
+pub(crate) fn publish_destinations(instance: &str, changed: Vec<(TopicName, DestinationStats)>) {
+    for (topic, stats) in changed {
+        let labels = vec![
+            Label::new("instance", instance.to_owned()),
+            Label::new("topic", topic.to_string()),
+        ];
+        metrics::counter!("pubsub_sink_destination_records_published", labels.clone())
+            .absolute(stats.records_published);
+        metrics::counter!("pubsub_sink_destination_records_rejected", labels)
+            .absolute(stats.records_rejected);
     }
 }

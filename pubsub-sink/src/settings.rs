@@ -32,6 +32,7 @@ pub(crate) struct Settings {
     pub(crate) missing_topics: MissingTopics,
     pub(crate) max_destinations: usize,
     pub(crate) idle_destinations: Duration,
+    pub(crate) destination_stats: usize,
     pub(crate) max_consecutive_rejections: Option<NonZeroU32>,
 }
 
@@ -55,6 +56,7 @@ impl Default for Settings {
             missing_topics: MissingTopics::default(),
             max_destinations: 100,
             idle_destinations: Duration::from_secs(3600),
+            destination_stats: 0,
             max_consecutive_rejections: NonZeroU32::new(100),
         }
     }
@@ -167,6 +169,7 @@ mod tests {
         assert_eq!(settings.missing_topics, MissingTopics::default());
         assert_eq!(settings.max_destinations, 100);
         assert_eq!(settings.idle_destinations, Duration::from_secs(3600));
+        assert_eq!(settings.destination_stats, 0);
         assert_eq!(settings.max_consecutive_rejections, NonZeroU32::new(100));
         assert_eq!(DEFAULT_LIMITS, Limits::new(1_000, 67_108_864));
         assert!(settings.check().is_ok());

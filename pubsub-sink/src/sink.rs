@@ -6,6 +6,7 @@ mod intake;
 mod room;
 
 use std::{
+    collections::BTreeMap,
     fmt,
     future::poll_fn,
     pin::Pin,
@@ -20,7 +21,7 @@ use futures::Sink;
 use gcp_wire::TopicName;
 
 use crate::{
-    PublishMessage, Published, SinkBuilder, SinkError, Stats, clock,
+    DestinationStats, PublishMessage, Published, SinkBuilder, SinkError, Stats, clock,
     shared::{CutReceipt, Shared},
 };
 
@@ -143,6 +144,15 @@ impl<R> PubsubSink<R> {
     pub fn stats(&self) -> Stats {
         self.shared
             .with(|state| state.machine.stats())
+            .unwrap_or_default()
+    }
+
+    /// What the sink did for each topic, as far as the builder's
+    /// [`destination_stats`](SinkBuilder::destination_stats) asked for it.
+    #[must_use]
+    pub fn destination_stats(&self) -> BTreeMap<TopicName, DestinationStats> {
+        self.shared
+            .with(|state| state.machine.destination_stats().clone())
             .unwrap_or_default()
     }
 

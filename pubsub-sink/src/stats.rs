@@ -69,3 +69,22 @@ stats! {
     /// Confirmed rejections since the last message that the service stored.
     gauge consecutive_rejections,
 }
+
+/// What a sink did for one topic.
+///
+/// Counts from the build of the sink, also over times in which the topic was not in use. With the
+/// feature `metrics` the same numbers are published under `pubsub_sink_destination_<name>`, labelled
+/// with the sink's instance and the topic.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DestinationStats {
+    /// Records that the service confirmed.
+    pub records_published: u64,
+    /// Records for the topic that were handed to the failure handler, whatever it decided.
+    pub records_rejected: u64,
+}
+
+impl DestinationStats {
+    /// The names of all numbers, in the order of the fields.
+    pub const NAMES: &'static [&'static str] = &["records_published", "records_rejected"];
+}

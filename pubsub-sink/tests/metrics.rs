@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use futures::SinkExt;
 use gcp_emulator::Emulator;
+use metrics::Label;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use pubsub_sink::{Endpoint, PublishMessage, PubsubSink, Stats};
 
@@ -21,6 +22,7 @@ async fn every_number_is_published_under_its_name_with_the_instance() {
         .topic("projects/demo/topics/events".parse().unwrap())
         .endpoint(Endpoint::in_memory(emulator.dialer()))
         .instance("invoices")
+        .destination_stats(1)
         .build()
         .unwrap();
     for n in 0..5 {
@@ -29,10 +31,32 @@ async fn every_number_is_published_under_its_name_with_the_instance() {
     sink.flush().await.unwrap();
     sink.close().await.unwrap();
 
-    let published: BTreeMap<String, u64> = snapshotter
-        .snapshot()
-        .into_vec()
+    let all = snapshotter.snapshot().into_vec();
+    let of_the_topic: Vec<(&str, Vec<&str>, &DebugValue)> = all
+        .iter()
+        .map(|(key, _, _, value)| (key.key(), value))
+        .filter(|(key, _)| key.name().starts_with("pubsub_sink_destination_"))
+        .map(|(key, value)| (key.name(), key.labels().map(Label::value).collect(), value))
+        .collect();
+    let labels = ["invoices", "projects/demo/topics/events"];
+    let (published, rejected) = (&DebugValue::Counter(5), &DebugValue::Counter(0));
+    let expected = [
+        (
+            "pubsub_sink_destination_records_published",
+            labels.to_vec(),
+            published,
+        ),
+        (
+            "pubsub_sink_destination_records_rejected",
+            labels.to_vec(),
+            rejected,
+        ),
+    ];
+    assert_eq!(of_the_topic, expected);
+
+    let published: BTreeMap<String, u64> = all
         .into_iter()
+        .filter(|(key, ..)| !key.key().name().starts_with("pubsub_sink_destination_"))
         .filter(|(key, ..)| key.key().name().starts_with("pubsub_sink_"))
         .map(|(key, _, _, value)| {
             let labels: Vec<(&str, &str)> = key

@@ -141,6 +141,8 @@ impl Machine {
         request.last_failure = None;
         let destination = request.destination;
         self.counters.records_published += run.len() as u64;
+        let topic = &self.destinations.get(destination).topic;
+        self.figures.published(topic, run.len());
         self.counters.consecutive_rejections = 0;
         self.release(run.len(), bytes);
         self.repaired(destination);

@@ -5,11 +5,11 @@ use std::time::Duration;
 use connector_core::{Checkpoint, Epoch};
 use futures::SinkExt;
 use gcp_emulator::{Body, Code, Fault, Method, Rule};
-use pubsub_sink::{MissingTopics, SinkError, TopicCreation};
+use pubsub_sink::{MissingTopics, PublishMessage, SinkError, TopicCreation};
 use tracing::Level;
 
 use crate::log::Log;
-use crate::world::{LONG, World, feed, full, numbers, record};
+use crate::world::{Bin, LONG, World, feed, full, numbers, record};
 
 #[tokio::test(start_paused = true)]
 async fn thousands_of_topics_share_one_connection_and_are_let_go_again() {
@@ -188,4 +188,37 @@ async fn a_topic_that_may_not_be_created_ends_the_sink_with_its_name() {
         "{error}"
     );
     assert_eq!(error.code(), Some(pubsub_sink::Code::PermissionDenied));
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_topic_has_numbers_of_its_own_on_request_and_they_outlive_its_use() {
+    let world = World::new(&["one", "two", "three"]);
+    let mut sink = world
+        .builder()
+        .max_destinations(1)
+        .destination_stats(2)
+        .on_rejected(Bin::default())
+        .build()
+        .unwrap();
+    let mut empty = record("two", "");
+    empty.message = PublishMessage::default();
+    for records in [
+        vec![record("one", "0"), record("one", "1")],
+        vec![record("two", "2"), empty],
+        vec![record("three", "3"), record("a/b", "4")],
+        vec![record("one", "5")],
+    ] {
+        feed(&mut sink, records).await;
+        sink.flush().await.unwrap();
+    }
+    let counted: Vec<(String, u64, u64)> = sink
+        .destination_stats()
+        .into_iter()
+        .map(|(topic, stats)| {
+            let (published, rejected) = (stats.records_published, stats.records_rejected);
+            (topic.to_string(), published, rejected)
+        })
+        .collect();
+    assert_eq!(counted, [(full("one"), 3, 0), (full("two"), 1, 1)]);
+    assert_eq!(world.sink().destination_stats().len(), 0);
 }
