@@ -37,8 +37,8 @@ impl Program {
 
     /// Starts a child in `role` and writes its instructions.
     ///
-    /// The returned input stays open: its end is what tells the child to end, so a child never
-    /// outlives a parent that was killed.
+    /// The returned input stays open: its end is what tells the child to end, so that a child whose
+    /// parent was killed ends too, at the latest when its connectors have given up the servers.
     async fn start<I: serde::Serialize + Sync>(
         &self,
         role: Role,
