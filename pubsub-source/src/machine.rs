@@ -126,8 +126,6 @@ pub(crate) struct Machine {
     commits: BTreeMap<CommitId, Instant>,
     /// Changes whenever something that the handle may have taken must not come out any more.
     revoked: u64,
-    /// The newest publish time received, or restored.
-    newest_published: i64,
     /// Since when nothing is read from the streams.
     unread_since: Option<Instant>,
     first_message: Option<Instant>,
@@ -177,7 +175,6 @@ impl Machine {
             next_settle: 0,
             commits: BTreeMap::new(),
             revoked: 0,
-            newest_published: i64::MIN,
             unread_since: None,
             first_message: None,
             last_checkpoint: None,
@@ -198,7 +195,6 @@ impl Machine {
     fn restore(&mut self, now: Instant, groups: Vec<RestoredGroup>) {
         let lifetime = self.seen_lifetime();
         for group in groups {
-            self.newest_published = self.newest_published.max(group.published_by);
             let remaining = group.remaining.map_or(lifetime, |left| left.min(lifetime));
             self.seen
                 .admit(now, group.ids, group.published_by, remaining);

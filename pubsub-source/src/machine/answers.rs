@@ -280,7 +280,7 @@ impl Machine {
 
     /// Gives a delivery that was being acknowledged the verdict that its lease was lost. Answers
     /// the key of one that is part of a durable epoch.
-    fn lose(&mut self, id: DeliveryId) -> Option<MessageKey> {
+    pub(super) fn lose(&mut self, id: DeliveryId) -> Option<MessageKey> {
         let stage = self.deliveries.stage(id);
         if !is_acking(stage) {
             return None;
@@ -301,7 +301,8 @@ impl Machine {
     }
 
     fn remember(&mut self, now: Instant, keys: Vec<MessageKey>, lifetime: Duration) {
-        self.seen.admit(now, keys, self.newest_published, lifetime);
+        let published_by = self.deliveries.newest_out();
+        self.seen.admit(now, keys, published_by, lifetime);
         self.note_overflow();
     }
 }

@@ -73,7 +73,9 @@ impl Machine {
             leased_since,
             exactly_once: _,
         } = pulled;
-        let batch = self.deliveries.open(now, keys, ack_ids);
+        let published = |message: &Message| message.published.unwrap_or(i64::MIN);
+        let published_by = messages.iter().map(published).max().unwrap_or(i64::MIN);
+        let batch = self.deliveries.open(now, published_by, keys, ack_ids);
         self.leases.start(batch, leased_since, lease, random);
         let mut index = 0u16;
         let mut recognised = 0;
@@ -81,10 +83,14 @@ impl Machine {
             let id = DeliveryId::new(batch, index);
             index = index.wrapping_add(1);
             message.delivery = id;
-            let published = message.published.unwrap_or(i64::MIN);
-            self.newest_published = self.newest_published.max(published);
+            let published = published(message);
             self.stats.received_bytes += message.size() as u64;
-            match self.deliveries.arrive(id) {
+            let mut arrival = self.deliveries.arrive(id, published);
+            if let Arrival::Namesake(held) = arrival {
+                self.abandon(held);
+                arrival = self.deliveries.arrive(id, published);
+            }
+            match arrival {
                 Arrival::New => {
                     let seen = self
                         .deliveries
@@ -97,6 +103,7 @@ impl Machine {
                     }
                     !seen
                 }
+                Arrival::Namesake(_) => unreachable!("what was held under the id was given up"),
                 Arrival::Renewed(stage) => {
                     self.stats.redelivered += 1;
                     match stage {

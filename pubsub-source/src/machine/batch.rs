@@ -62,11 +62,17 @@ pub(super) struct Batch {
     keys_left: usize,
     live: usize,
     received: Instant,
+    published_by: i64,
 }
 
 impl Batch {
     /// A batch whose deliveries are all buffered.
-    pub(super) fn new(received: Instant, keys: Vec<MessageKey>, ack_ids: AckIds) -> Self {
+    pub(super) fn new(
+        received: Instant,
+        published_by: i64,
+        keys: Vec<MessageKey>,
+        ack_ids: AckIds,
+    ) -> Self {
         debug_assert_eq!(keys.len(), ack_ids.len());
         let count = keys.len();
         Self {
@@ -78,6 +84,7 @@ impl Batch {
             keys_left: count,
             live: count,
             received,
+            published_by,
         }
     }
 
@@ -91,6 +98,11 @@ impl Batch {
 
     pub(super) fn received(&self) -> Instant {
         self.received
+    }
+
+    /// No message of the response was published later, in nanoseconds since the Unix epoch.
+    pub(super) fn published_by(&self) -> i64 {
+        self.published_by
     }
 
     pub(super) fn ack_id(&self, index: usize) -> &[u8] {

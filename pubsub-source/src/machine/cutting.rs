@@ -64,9 +64,10 @@ impl Machine {
         {
             return Some(id);
         }
-        self.deliveries.settle_place(place, Outcome::Lapsed);
-        self.stats.lapsed += 1;
-        late.push(key);
+        if self.deliveries.settle_place(place, Outcome::Lapsed) {
+            self.stats.lapsed += 1;
+            late.push(key);
+        }
         None
     }
 

@@ -39,6 +39,8 @@ pub(super) struct Deliveries {
     releasing: usize,
     /// Batches that went since they were last asked for.
     emptied: Vec<u64>,
+    /// No message that was handed out was published later.
+    newest_out: i64,
 }
 
 impl Deliveries {
@@ -53,6 +55,7 @@ impl Deliveries {
             leased: 0,
             releasing: 0,
             emptied: Vec::new(),
+            newest_out: i64::MIN,
         }
     }
 
@@ -109,7 +112,13 @@ impl Deliveries {
         let place = self.ledger.add(batch.take_key(id.index()));
         batch.set_place(id.index(), place);
         batch.set_stage(id.index(), Stage::Out);
+        self.newest_out = self.newest_out.max(batch.published_by());
         true
+    }
+
+    /// What was published later than this was not handed out, in nanoseconds since the Unix epoch.
+    pub(super) fn newest_out(&self) -> i64 {
+        self.newest_out
     }
 
     /// Starts to acknowledge a delivery whose epoch is committed.
@@ -266,9 +275,9 @@ impl Deliveries {
         key
     }
 
-    /// Gives a verdict to an item of the ledger whose delivery is gone.
-    pub(super) fn settle_place(&mut self, place: Place, outcome: Outcome) {
-        self.ledger.settle(place, outcome);
+    /// Gives a verdict to an item of the ledger whose delivery is gone. Answers whether it had none.
+    pub(super) fn settle_place(&mut self, place: Place, outcome: Outcome) -> bool {
+        self.ledger.settle(place, outcome) != Standing::Gone
     }
 
     fn unindex(&mut self, id: DeliveryId) {

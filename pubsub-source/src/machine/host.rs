@@ -96,7 +96,7 @@ impl Machine {
         Ok(SourceState::live(
             std::sync::Arc::clone(&self.instance),
             self.subscription.clone(),
-            self.newest_published,
+            self.deliveries.newest_out(),
             view,
             self.seen.view(now),
         ))

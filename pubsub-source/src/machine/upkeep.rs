@@ -131,6 +131,24 @@ impl Machine {
         }
     }
 
+    /// Gives up a delivery whose message cannot come again: another one came under its id.
+    pub(super) fn abandon(&mut self, id: DeliveryId) {
+        match self.deliveries.stage(id) {
+            Stage::Buffered => {
+                self.lapse_delivery(id);
+                // Still there when the handle has taken it, which is told by the revocation.
+                self.drop_buffered(id);
+            }
+            Stage::Out => {
+                self.stats.lapsed += 1;
+                self.deliveries.settle(id, Outcome::Lapsed);
+            }
+            // The key is not remembered: under it comes a message that nobody has seen.
+            Stage::Acking | Stage::HostAcking | Stage::ReAcking => drop(self.lose(id)),
+            Stage::Releasing | Stage::Gone => {}
+        }
+    }
+
     pub(super) fn drop_buffered(&mut self, id: DeliveryId) {
         if self.deliveries.settle(id, Outcome::Lapsed).is_some() {
             self.stats.lapsed_in_buffer += 1;

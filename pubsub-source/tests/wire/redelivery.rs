@@ -1,12 +1,20 @@
 //! What happens when the service delivers a message again.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use connector_core::Checkpoint;
 use gcp_emulator::{
     Code, Fault, Method, Rule,
     pubsub::state::{LateAcks, OnStreamClose},
 };
+
+use pubsub_source::{Endpoint, PubsubSource};
 
 use crate::world::*;
 
@@ -212,4 +220,50 @@ async fn a_lapsed_delivery_is_told_and_acknowledged_when_it_comes_again() {
     nothing_for(&mut source, Duration::from_secs(60)).await;
     world.until_acked(1).await;
     assert_eq!(source.stats().recognised, 1);
+}
+
+/// An emulator that is started again has forgotten everything, and counts ids from the beginning.
+#[tokio::test(start_paused = true)]
+async fn a_new_message_under_the_id_of_a_held_one_is_handed_out() {
+    let (first, second) = (World::new(), World::new());
+    let restarted = Arc::new(AtomicBool::new(false));
+    let dial = {
+        let (before, after) = (first.emulator.dialer(), second.emulator.dialer());
+        let restarted = Arc::clone(&restarted);
+        move || {
+            if restarted.load(Ordering::Relaxed) {
+                after()
+            } else {
+                before()
+            }
+        }
+    };
+    first.publish([1, 2]);
+    let source = PubsubSource::builder(SUBSCRIPTION.parse().unwrap());
+    let mut source = source.endpoint(Endpoint::in_memory(dial)).build().unwrap();
+    let (one, two) = (next(&mut source).await, next(&mut source).await);
+    seal(&mut source, 1).await;
+
+    restarted.store(true, Ordering::Relaxed);
+    first.emulator.drop_connections();
+    tokio::time::advance(Duration::from_secs(1)).await;
+    second.publish([3, 4, 5]);
+    let mut ids = Vec::new();
+    let mut numbers = Vec::new();
+    for _ in 0..3 {
+        let message = next(&mut source).await;
+        ids.push(message.id().to_owned());
+        numbers.push(number(&message));
+    }
+    assert_eq!(sorted(numbers), [3, 4, 5]);
+    assert!(ids.iter().any(|id| id == one.id()), "the ids come again");
+    assert!(ids.iter().any(|id| id == two.id()), "the ids come again");
+    assert_eq!(source.stats().redelivered, 0);
+
+    let committed = commit(&mut source, 1).await;
+    assert_eq!((committed.settled, committed.lapsed), (0, 2));
+    seal(&mut source, 2).await;
+    assert_eq!(commit(&mut source, 2).await.settled, 3);
+    assert_eq!(second.acked(), 3);
+    nothing_for(&mut source, Duration::from_secs(120)).await;
 }

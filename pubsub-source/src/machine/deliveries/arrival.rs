@@ -13,6 +13,9 @@ pub(in crate::machine) enum Arrival {
     /// A message that is held; this delivery's ack id took over from the earlier one, which was in
     /// this stage.
     Renewed(Stage),
+    /// Another message than the held delivery's, under the same id. Nothing has changed yet: give
+    /// the held one up, and let the new one arrive again.
+    Namesake(DeliveryId),
 }
 
 impl Deliveries {
@@ -20,20 +23,27 @@ impl Deliveries {
     pub(in crate::machine) fn open(
         &mut self,
         now: Instant,
+        published_by: i64,
         keys: Vec<MessageKey>,
         ack_ids: AckIds,
     ) -> u64 {
         let batch = self.next_batch;
         self.next_batch += 1;
         self.leased += keys.len();
-        self.batches
-            .insert(batch, Box::new(Batch::new(now, keys, ack_ids)));
+        self.batches.insert(
+            batch,
+            Box::new(Batch::new(now, published_by, keys, ack_ids)),
+        );
         batch
     }
 
     /// Finds out whether a delivery's message is held already. Then the delivery takes over: from
     /// here on the earlier ack id is worthless, whatever is sent is sent under the new one.
-    pub(in crate::machine) fn arrive(&mut self, id: DeliveryId) -> Arrival {
+    ///
+    /// A redelivery was published when the message was. What was published after everything that
+    /// came with the held delivery is another message: ids are unique per topic only, and an
+    /// emulator that was started again counts from "1" again.
+    pub(in crate::machine) fn arrive(&mut self, id: DeliveryId, published: i64) -> Arrival {
         let (batches, ledger) = (&self.batches, &self.ledger);
         let Some(key) = key_in(batches, ledger, id) else {
             unreachable!("a delivery that has just been opened has its key");
@@ -48,6 +58,13 @@ impl Deliveries {
             });
             return Arrival::New;
         };
+        let is_older = |batch: &Batch| batch.published_by() < published;
+        if batches
+            .get(&slot.batch())
+            .is_some_and(|batch| is_older(batch))
+        {
+            return Arrival::Namesake(*slot);
+        }
         let held = std::mem::replace(slot, id);
         self.take_over(held, id)
     }
