@@ -23,6 +23,17 @@ pub enum SourceError {
         #[source]
         cause: RpcError,
     },
+    /// No credentials can be had, so the service was not asked.
+    #[error(
+        "no credentials to read subscription {subscription} with; nothing uncommitted was acknowledged, check what is given to credentials(), or the application-default credentials of this machine"
+    )]
+    Credentials {
+        /// The subscription that was to be read.
+        subscription: SubscriptionName,
+        /// What is wrong with the credentials, without their contents.
+        #[source]
+        cause: RpcError,
+    },
     /// The service does not let these credentials read the subscription.
     #[error(
         "not allowed to read subscription {subscription}; nothing uncommitted was acknowledged, grant roles/pubsub.subscriber on it to these credentials"

@@ -90,10 +90,17 @@ fn class(subscription: &SubscriptionName, error: &RpcError) -> Class {
     if error.is_transport() || error.is_timeout() {
         return Class::Again;
     }
-    if error.credentials_error().is_some() && error.fault() == Fault::Transient {
-        return Class::Again;
-    }
     let (subscription, cause) = (subscription.clone(), error.clone());
+    if error.credentials_error().is_some() {
+        return if error.fault() == Fault::Transient {
+            Class::Again
+        } else {
+            Class::Final(SourceError::Credentials {
+                subscription,
+                cause,
+            })
+        };
+    }
     match error.code() {
         // CANCELLED is what a proxy or a closing connection says; our own shutdown is not told by
         // a status.

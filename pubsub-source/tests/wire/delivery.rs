@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use connector_core::{Checkpoint, CheckpointError, Epoch, Limits};
 use futures::{FutureExt, StreamExt};
 use gcp_emulator::{Fault, Method, Rule, pubsub::proto::PubsubMessage};
-use pubsub_source::{BuildError, PubsubSource, SourceError};
+use pubsub_source::{BuildError, Credentials, Endpoint, PubsubSource, SourceError};
 
 use crate::world::*;
 
@@ -290,4 +290,31 @@ async fn a_driver_that_is_dropped_closes_the_source() {
     let closed = source.commit(Epoch::new(1)).await.unwrap_err();
     assert!(matches!(closed, CheckpointError::Closed { .. }));
     source.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_wrong_key_file_ends_the_source_without_a_word_of_its_contents() {
+    let not_a_key = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    let mut source = PubsubSource::builder(SUBSCRIPTION.parse().unwrap())
+        .endpoint(Endpoint::tls("127.0.0.1:1").unwrap())
+        .credentials(Credentials::service_account_key_file(not_a_key))
+        .build()
+        .unwrap();
+    let error = last_word(&mut source).await;
+    assert!(
+        matches!(error, SourceError::Credentials { .. }),
+        "{error:?}"
+    );
+    let mut told = error.to_string();
+    assert!(told.contains(SUBSCRIPTION) && told.contains("nothing uncommitted was acknowledged"));
+    let mut cause = std::error::Error::source(&error);
+    while let Some(link) = cause {
+        told = format!("{told}: {link}");
+        cause = link.source();
+    }
+    assert!(told.contains("not valid"), "{told}");
+    assert!(
+        !told.contains("[package]") && !told.contains("Cargo.toml"),
+        "{told}"
+    );
 }
