@@ -193,6 +193,7 @@ impl SourceBuilder {
             .into();
         let restoration = restoration(&self.subscription, &instance, self.restored)?;
         let options = ConnectionOptions::default();
+        let endpoint = self.endpoint.to_string();
         let channels = self.settings.streams.div_ceil(STREAMS_PER_CONNECTION);
         let pulls = Connection::pull(
             self.endpoint.clone(),
@@ -216,6 +217,7 @@ impl SourceBuilder {
         let driver = Driver::new(Parts {
             shared: Arc::clone(&shared),
             subscription: self.subscription.clone(),
+            endpoint,
             pulls,
             calls,
             client_ids,

@@ -36,6 +36,7 @@ use crate::{
     machine::{Answer, CallId, Effect, StreamEnd, StreamId},
     shared::{Shared, panic_text},
 };
+use notices::Journal;
 use pull::{Command, Pull};
 use verdict::CallVerdict;
 
@@ -90,6 +91,8 @@ impl fmt::Debug for Driver {
 pub(crate) struct Parts {
     pub(crate) shared: Arc<Shared>,
     pub(crate) subscription: SubscriptionName,
+    /// For the log.
+    pub(crate) endpoint: String,
     pub(crate) pulls: Connection,
     pub(crate) calls: Connection,
     /// One per slot, kept over reconnects: the service recognises a stream that comes back.
@@ -125,6 +128,7 @@ struct Stream {
 
 struct Work {
     parts: Parts,
+    journal: Journal,
     streams: BTreeMap<StreamId, Stream>,
     tasks: JoinSet<StreamId>,
     calls: FuturesUnordered<BoxFuture<'static, (CallId, CallVerdict)>>,
@@ -147,6 +151,7 @@ impl Work {
         Self {
             #[cfg(feature = "metrics")]
             figures: figures::Figures::new(&parts.subscription),
+            journal: Journal::new(parts.subscription.clone(), parts.endpoint.clone()),
             parts,
             streams: BTreeMap::new(),
             tasks: JoinSet::new(),
@@ -264,13 +269,14 @@ impl Work {
                 let request = request::send(
                     self.parts.calls.clone(),
                     self.parts.subscription.clone(),
+                    self.journal.clone(),
                     call,
                     method,
                     body,
                 );
                 self.calls.push(Box::pin(request));
             }
-            Effect::Tell(notice) => notices::tell(&self.parts.subscription, &notice),
+            Effect::Tell(notice) => self.journal.tell(&notice),
             // Taken out in `turn`, where the resolvers are.
             Effect::Committed { .. } | Effect::Settled { .. } => {}
         }
@@ -282,6 +288,7 @@ impl Work {
             shared: Arc::clone(&self.parts.shared),
             connection: self.parts.pulls.clone(),
             subscription: self.parts.subscription.clone(),
+            journal: self.journal.clone(),
             stream,
             commands: queue,
         };

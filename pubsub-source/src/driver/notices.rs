@@ -1,12 +1,70 @@
 //! The source's events, for logs.
 
-use gcp_wire::SubscriptionName;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use gcp_wire::{RpcError, SubscriptionName};
 
 use crate::machine::{CallMethod, Notice};
 
-/// Writes an event. What happens to every stream all day is for debugging only.
-pub(super) fn tell(subscription: &SubscriptionName, notice: &Notice) {
+/// Where events go. Keeps the newest failure, for the events that tell of one: the machine counts
+/// failures and does not know what they say.
+#[derive(Debug, Clone)]
+pub(super) struct Journal(Arc<Pages>);
+
+#[derive(Debug)]
+struct Pages {
+    subscription: SubscriptionName,
+    endpoint: String,
+    failure: Mutex<Option<RpcError>>,
+}
+
+impl Journal {
+    pub(super) fn new(subscription: SubscriptionName, endpoint: String) -> Self {
+        Self(Arc::new(Pages {
+            subscription,
+            endpoint,
+            failure: Mutex::new(None),
+        }))
+    }
+
+    /// Something failed; whether that is worth telling is not decided here.
+    pub(super) fn note(&self, failure: &RpcError) {
+        let mut newest = self
+            .0
+            .failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *newest = Some(failure.clone());
+    }
+
+    /// Writes an event.
+    pub(super) fn tell(&self, notice: &Notice) {
+        let newest = self
+            .0
+            .failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let failure = newest.clone();
+        drop(newest);
+        let pages = &*self.0;
+        tell(
+            &pages.subscription,
+            &pages.endpoint,
+            failure.as_ref(),
+            notice,
+        );
+    }
+}
+
+/// What happens to every stream all day is for debugging only.
+fn tell(
+    subscription: &SubscriptionName,
+    endpoint: &str,
+    failure: Option<&RpcError>,
+    notice: &Notice,
+) {
     let subscription = subscription.as_str();
+    let error = failure.map(tracing::field::display);
     match notice {
         Notice::StreamReopens { slot, delay } => {
             tracing::debug!(
@@ -22,10 +80,12 @@ pub(super) fn tell(subscription: &SubscriptionName, notice: &Notice) {
             delay,
         } => tracing::warn!(
             subscription,
+            endpoint,
             slot,
             failures,
             ?delay,
-            "A pull stream fails again and again; nothing is received on it."
+            error,
+            "A pull stream fails again and again; nothing is received on it, nothing is lost, and it is tried until the source is closed."
         ),
         Notice::StreamSilent { slot, silence } => tracing::info!(
             subscription,
@@ -80,7 +140,9 @@ pub(super) fn tell(subscription: &SubscriptionName, notice: &Notice) {
                 CallMethod::Acknowledge => "Acknowledge",
                 CallMethod::ModifyAckDeadline => "ModifyAckDeadline",
             },
+            endpoint,
             attempts,
+            error,
             "A request fails again and again; it is kept and sent again."
         ),
     }

@@ -15,6 +15,7 @@ use gcp_wire::{
 use tokio::sync::{mpsc, watch};
 
 use super::{
+    notices::Journal,
     now,
     verdict::{self, StreamVerdict},
 };
@@ -53,6 +54,7 @@ pub(super) struct Pull {
     pub(super) shared: Arc<Shared>,
     pub(super) connection: Connection,
     pub(super) subscription: SubscriptionName,
+    pub(super) journal: Journal,
     pub(super) stream: StreamId,
     pub(super) commands: mpsc::Receiver<Command>,
 }
@@ -94,7 +96,7 @@ impl Pull {
                 Some(verdict) => verdict,
                 None => return,
             },
-            Err(error) => verdict::of_stream(&self.subscription, error),
+            Err(error) => self.failed(error),
         };
         let (now, random) = (now(), fastrand::f64());
         let stream = self.stream;
@@ -114,6 +116,11 @@ impl Pull {
         });
         // The driver notices a poisoned machine by itself.
         drop(told);
+    }
+
+    fn failed(&self, error: RpcError) -> StreamVerdict {
+        self.journal.note(&error);
+        verdict::of_stream(&self.subscription, error)
     }
 
     /// `None` when the driver gave the stream up and knows its end.
@@ -157,7 +164,7 @@ impl Pull {
                 }
                 Event::Response(Ok(None)) => return Some(StreamVerdict::Ended(StreamEnd::Again)),
                 Event::Response(Err(error)) => {
-                    return Some(verdict::of_stream(&self.subscription, error));
+                    return Some(self.failed(error));
                 }
             }
         }

@@ -8,7 +8,10 @@ use gcp_wire::{
     method::{ACKNOWLEDGE, MODIFY_ACK_DEADLINE},
 };
 
-use super::verdict::{self, CallVerdict};
+use super::{
+    notices::Journal,
+    verdict::{self, CallVerdict},
+};
 use crate::machine::{CallId, CallMethod};
 
 /// How long a request may take. A lease lasts 10 s at least and is extended well before its end;
@@ -19,6 +22,7 @@ const TIMEOUT: Duration = Duration::from_secs(15);
 pub(super) async fn send(
     connection: Connection,
     subscription: SubscriptionName,
+    journal: Journal,
     call: CallId,
     method: CallMethod,
     body: Bytes,
@@ -37,5 +41,8 @@ pub(super) async fn send(
                 .await
         }
     };
+    if let Err(error) = &outcome {
+        journal.note(error);
+    }
     (call, verdict::of_call(&subscription, outcome))
 }

@@ -1,16 +1,15 @@
 //! What a log says, and how often.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    fmt::Debug,
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use gcp_emulator::{Code, Fault, Method, Rule};
 use tracing::{
     Event, Level, Metadata, Subscriber,
+    field::{Field, Visit},
     span::{Attributes, Id, Record},
 };
 
@@ -18,9 +17,19 @@ use crate::world::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Counts the events of the source at INFO or above.
+/// Keeps the events of the source at INFO or above, a line each.
 #[derive(Clone, Default)]
-struct Loud(Arc<AtomicUsize>);
+struct Loud(Arc<Mutex<Vec<String>>>);
+
+/// An event as a line.
+#[derive(Default)]
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.0 += &format!("{}={value:?} ", field.name());
+    }
+}
 
 impl Subscriber for Loud {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
@@ -35,8 +44,10 @@ impl Subscriber for Loud {
 
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
-    fn event(&self, _: &Event<'_>) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line::default();
+        event.record(&mut line);
+        self.0.lock().unwrap().push(line.0);
     }
 
     fn enter(&self, _: &Id) {}
@@ -46,7 +57,11 @@ impl Subscriber for Loud {
 
 impl Loud {
     fn count(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
+        self.lines().len()
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
     }
 }
 
@@ -81,4 +96,9 @@ async fn an_outage_is_told_and_does_not_flood_the_log() {
     nothing_for(&mut source, SECOND * 600).await;
     let lines = loud.count();
     assert!((4..=80).contains(&lines), "{lines} lines in 10 minutes");
+    for line in loud.lines() {
+        assert!(line.contains("endpoint=\"memory:\""), "{line}");
+        assert!(line.contains("cannot be reached"), "{line}");
+        assert!(line.contains("nothing is lost"), "{line}");
+    }
 }
