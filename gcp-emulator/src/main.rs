@@ -25,8 +25,8 @@ const BYTES: usize = 1 << 20;
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
-    /// Where to listen; port 0 takes a free one.
-    #[arg(long, default_value = "127.0.0.1:8085")]
+    /// Where to listen, as ADDRESS:PORT like 127.0.0.1:8085 or [::1]:8085; port 0 takes a free one.
+    #[arg(long, default_value = "127.0.0.1:8085", value_parser = listen)]
     listen: SocketAddr,
 
     /// A task queue that exists from the start: projects/P/locations/L/queues/Q. May be repeated.
@@ -41,9 +41,14 @@ struct Arguments {
     #[arg(long)]
     require_routing_header: bool,
 
-    /// The length of ack ids in characters.
-    #[arg(long, default_value_t = 176)]
-    ack_id_length: usize,
+    /// The length of ack ids in characters, from 40 to 4096.
+    #[arg(long, default_value_t = 176, value_parser = clap::value_parser!(u16).range(40..=4096))]
+    ack_id_length: u16,
+}
+
+fn listen(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| "write an address and a port, like 127.0.0.1:8085".to_owned())
 }
 
 #[tokio::main]
@@ -55,7 +60,6 @@ async fn main() -> ExitCode {
     match run(Arguments::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!(%error, "the server did not start");
             eprintln!("gcp-emulator: {error}");
             ExitCode::FAILURE
         }
@@ -66,16 +70,23 @@ async fn run(arguments: Arguments) -> io::Result<()> {
     // Signals are caught before the address is told: whoever reads it may send one at once.
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let mut builder = Emulator::builder()
+    let builder = Emulator::builder()
         .cloud_tasks(!arguments.no_cloud_tasks)
         .require_routing_header(arguments.require_routing_header)
-        .ack_id_length(arguments.ack_id_length)
+        .ack_id_length(usize::from(arguments.ack_id_length))
         .request_history(ENTRIES)
         .history(History::new(ENTRIES, BYTES));
+    let address = arguments.listen;
+    let emulator = builder.listen(address).await.map_err(|error| {
+        let what = format!("cannot listen on {address}, nothing is served: {error}");
+        io::Error::new(error.kind(), what)
+    })?;
     for queue in arguments.queue {
-        builder = builder.queue(queue);
+        emulator.create_queue(&queue).map_err(|refusal| {
+            let what = format!("queue {queue:?} was refused, nothing is served: {refusal}");
+            io::Error::new(io::ErrorKind::InvalidInput, what)
+        })?;
     }
-    let emulator = builder.listen(arguments.listen).await?;
     if let Some(address) = emulator.local_addr() {
         let mut stdout = io::stdout().lock();
         writeln!(stdout, "listening on {address}")?;

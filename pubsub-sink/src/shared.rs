@@ -46,6 +46,8 @@ pub(crate) struct State {
     pub(crate) receipts: Receipts,
     /// Whoever waits for room. The budget wakes for its part; this is for the rest.
     pub(crate) room: Option<Waker>,
+    /// The handle was dropped, so nobody waits for anything any more.
+    pub(crate) orphaned: bool,
     /// Whether the driver was told and has not looked yet.
     told: bool,
 }
@@ -191,6 +193,7 @@ impl Shared {
     pub(crate) fn new(machine: Machine, member: Member, instance: Arc<str>) -> Self {
         Self {
             state: Mutex::new(State {
+                orphaned: false,
                 machine,
                 receipts: Receipts::default(),
                 room: None,

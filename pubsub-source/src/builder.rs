@@ -46,6 +46,9 @@ impl SourceBuilder {
 
     /// Where the service is. Default: Google's global endpoint.
     ///
+    /// An endpoint that cannot be reached does not end the source: it is tried again, at most 10 s
+    /// apart, and a warning names it with the cause. Nothing is lost meanwhile.
+    ///
     /// An emulator is named here and nowhere else; the environment is read only by
     /// [`Endpoint::emulator_from_env`].
     pub fn endpoint(mut self, endpoint: Endpoint) -> Self {

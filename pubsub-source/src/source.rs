@@ -126,7 +126,7 @@ impl PubsubSource {
     /// state names would be acknowledged and not handed out when it comes again.
     pub fn forget_seen(&mut self) {
         let told = self.shared.with(|state| state.machine.forget_seen());
-        // A source that has ended forgets in its own way.
+        // A source that has ended hands nothing out any more.
         drop(told);
     }
 

@@ -47,6 +47,14 @@ impl<S: Admission + ?Sized> Admission for &mut S {
     }
 }
 
+impl<S: Admission + ?Sized> Admission for Box<S> {
+    type Error = S::Error;
+
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<Room, Self::Error>> {
+        (**self).poll_room(cx)
+    }
+}
+
 /// One sink, or a tuple of up to six.
 pub trait Sinks {
     /// Waits until every sink has room; a wish for a checkpoint comes out at once.
@@ -74,7 +82,7 @@ macro_rules! sinks_of_a_tuple {
                 cx: &mut Context<'_>,
             ) -> Poll<Result<Room, StepError>> {
                 let mut pending = false;
-                // Every sink is asked each time, so that each registers its waker.
+                // A sink without room does not hide the others: whichever changes first wakes us.
                 $(match self.$index.poll_room(cx) {
                     Poll::Ready(Ok(Room::Ready)) => {}
                     Poll::Ready(Ok(Room::CheckpointWanted)) => {

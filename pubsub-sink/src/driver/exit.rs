@@ -79,7 +79,14 @@ impl Drop for Guard {
     fn drop(&mut self) {
         let shared = &self.0;
         let left = shared.with(|state| {
-            state.machine.fail(SinkError::DriverGone);
+            // A runtime that ends after its host let go of a sink with nothing left to send is how
+            // a program ends, and no error.
+            let done = state.orphaned && state.machine.held().items == 0;
+            state.machine.fail(if done {
+                SinkError::ClosedByHost
+            } else {
+                SinkError::DriverGone
+            });
             let released = state.machine.take_released();
             let ended = state.machine.ended().cloned();
             (state.close_receipts(), released, ended)

@@ -64,6 +64,7 @@ impl<R> Drop for PubsubSink<R> {
             if state.machine.is_ended() {
                 return 0;
             }
+            state.orphaned = true;
             state.machine.close(clock::now());
             state.machine.held().items
         });

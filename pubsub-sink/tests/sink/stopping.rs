@@ -260,3 +260,18 @@ async fn a_standstill_is_warned_of_before_it_ends_the_sink() {
         .count();
     assert_eq!(slow, 9, "one per tenth: {warnings:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_program_that_ends_with_nothing_left_to_send_logs_no_error() {
+    let (log, _guard) = Log::collect();
+    let world = World::new(&["events"]);
+    let (mut sink, driver) = world.builder().build_with_driver().unwrap();
+    let driver = tokio::spawn(driver);
+    feed(&mut sink, [record("events", "0")]).await;
+    sink.flush().await.unwrap();
+    drop(sink);
+    // As a runtime does that is dropped when `main` returns: the driver is never polled again.
+    driver.abort();
+    drop(driver.await);
+    assert_eq!(log.lines(Level::WARN), Vec::<String>::new());
+}
