@@ -262,6 +262,7 @@ async fn a_standstill_is_warned_of_before_it_ends_the_sink() {
 }
 
 #[tokio::test(start_paused = true)]
+#[expect(clippy::disallowed_methods, reason = "the test is the driver's host")]
 async fn a_program_that_ends_with_nothing_left_to_send_logs_no_error() {
     let (log, _guard) = Log::collect();
     let world = World::new(&["events"]);
