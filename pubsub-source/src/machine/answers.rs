@@ -103,6 +103,7 @@ impl Machine {
         let slow = attempts > 1 || now.saturating_duration_since(sent) > SLOW;
         let mut lapsed = Vec::new();
         let mut crossing = Vec::new();
+        let mut published_by = i64::MIN;
         for id in ids {
             let stage = self.deliveries.stage(id);
             if !is_acking(stage) {
@@ -118,6 +119,8 @@ impl Machine {
             };
             self.count_ack(stage, outcome);
             self.resolve_settle(id, outcome == Outcome::Lapsed);
+            // Of the delivery itself: what is re-acknowledged was handed out by an earlier run.
+            published_by = published_by.max(self.deliveries.published_by(id));
             let Some(key) = self.deliveries.settle(id, outcome) else {
                 continue;
             };
@@ -136,8 +139,8 @@ impl Machine {
                 _ => {}
             }
         }
-        self.remember_lapsed(now, lapsed);
-        self.remember(now, crossing, self.lease);
+        self.remember(now, lapsed, published_by, self.seen_lifetime());
+        self.remember(now, crossing, published_by, self.lease);
     }
 
     fn count_ack(&mut self, stage: Stage, outcome: Outcome) {
@@ -297,11 +300,17 @@ impl Machine {
 
     /// Lets ids of a durable epoch into the seen window: they may come again.
     pub(super) fn remember_lapsed(&mut self, now: Instant, keys: Vec<MessageKey>) {
-        self.remember(now, keys, self.seen_lifetime());
+        let published_by = self.deliveries.newest_out();
+        self.remember(now, keys, published_by, self.seen_lifetime());
     }
 
-    fn remember(&mut self, now: Instant, keys: Vec<MessageKey>, lifetime: Duration) {
-        let published_by = self.deliveries.newest_out();
+    fn remember(
+        &mut self,
+        now: Instant,
+        keys: Vec<MessageKey>,
+        published_by: i64,
+        lifetime: Duration,
+    ) {
         self.seen.admit(now, keys, published_by, lifetime);
         self.note_overflow();
     }

@@ -116,6 +116,14 @@ impl Deliveries {
         true
     }
 
+    /// What was published later than this is another message than `id`'s, in nanoseconds since the
+    /// Unix epoch.
+    pub(super) fn published_by(&self, id: DeliveryId) -> i64 {
+        self.batches
+            .get(&id.batch())
+            .map_or(i64::MIN, |batch| batch.published_by())
+    }
+
     /// What was published later than this was not handed out, in nanoseconds since the Unix epoch.
     pub(super) fn newest_out(&self) -> i64 {
         self.newest_out

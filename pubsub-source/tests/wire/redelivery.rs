@@ -267,3 +267,39 @@ async fn a_new_message_under_the_id_of_a_held_one_is_handed_out() {
     assert_eq!(second.acked(), 3);
     nothing_for(&mut source, Duration::from_secs(120)).await;
 }
+
+/// The answer to the first try was lost, so the message may be under way once more when the second
+/// is answered. Nothing was handed out since the restore that the id could be measured by.
+#[tokio::test(start_paused = true)]
+async fn a_recognised_message_that_crosses_its_second_acknowledgement_is_not_handed_out() {
+    let world = World::new();
+    world.publish([1]);
+    let (mut source, driver) = world.source().build_with_driver().unwrap();
+    let driver = tokio::spawn(driver);
+    let id = next(&mut source).await.id().to_owned();
+    let state = seal(&mut source, 1).await;
+    driver.abort();
+    drop(driver.await);
+    drop(source);
+
+    let faults = world.emulator.faults();
+    let lost = Fault::answer(Code::Unavailable, "lost");
+    faults.add(Rule::on(Method::Acknowledge).once().then(lost));
+    faults.add(
+        Rule::on(Method::Acknowledge)
+            .once()
+            .then(Fault::OkWithoutEffect),
+    );
+    let restored = world.source().restore([restored(1, &state)]);
+    let mut source = restored.build().unwrap();
+    let recognised = |source: &PubsubSource| source.stats().recognised;
+    while world.emulator.observe().count(Method::Acknowledge) < 2 {
+        nothing_for(&mut source, Duration::from_millis(100)).await;
+    }
+    nothing_for(&mut source, Duration::from_secs(1)).await;
+    assert_eq!(recognised(&source), 1);
+    assert!(world.emulator.redeliver_early(SUBSCRIPTION, &id));
+    nothing_for(&mut source, Duration::from_secs(5)).await;
+    assert_eq!(recognised(&source), 2);
+    world.until_acked(1).await;
+}
