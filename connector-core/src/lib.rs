@@ -16,6 +16,7 @@ pub mod ledger;
 pub mod progress;
 pub mod saved;
 pub mod shard;
+pub mod trace;
 
 pub use checkpoint::{Cause, Checkpoint, CheckpointError, Committed, Receipt, Resolver, Restored};
 pub use destination::{DestinationResolver, Fixed, Resolution};
@@ -28,3 +29,4 @@ pub use host::{Next, next_when, settle};
 pub use progress::ProgressWatch;
 pub use saved::{SavedState, StateError, Versioned};
 pub use shard::shard;
+pub use trace::TraceContext;

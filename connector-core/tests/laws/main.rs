@@ -14,3 +14,4 @@ mod progress;
 mod receipt;
 mod saved;
 mod shard;
+mod trace;
