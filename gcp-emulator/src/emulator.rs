@@ -13,6 +13,7 @@ use std::time::Duration;
 use tokio::io::DuplexStream;
 use tokio::task::AbortHandle;
 
+use crate::cloudtasks::proto::Queue;
 use crate::cloudtasks::state::TaskRefusal;
 use crate::connection::Connections;
 use crate::fault::Faults;
@@ -158,6 +159,22 @@ impl Emulator {
     pub fn create_queue(&self, name: &str) -> Result<(), TaskRefusal> {
         self.hub
             .with(|core, now| core.tasks.create_queue_named(now, name))
+    }
+
+    /// Changes a task queue as its operator could: rates, overrides of its tasks' targets, and the
+    /// state, which the service alone sets to DISABLED.
+    ///
+    /// # Errors
+    ///
+    /// What the service would answer: a queue that does not exist, or a setting that is not allowed.
+    pub fn change_queue(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut Queue),
+    ) -> Result<(), TaskRefusal> {
+        self.hub
+            .with(|core, _| core.tasks.change_queue(name, change))
+            .map(drop)
     }
 
     /// Deletes a subscription; its open streams end with NOT_FOUND.

@@ -24,6 +24,7 @@ pub(crate) struct Options {
     pub(crate) cloud_tasks: bool,
     pub(crate) request_history: usize,
     pub(crate) task_names_kept: Option<Duration>,
+    pub(crate) operations_take: Duration,
 }
 
 impl Default for Options {
@@ -33,6 +34,7 @@ impl Default for Options {
             cloud_tasks: true,
             request_history: 100_000,
             task_names_kept: None,
+            operations_take: Duration::ZERO,
         }
     }
 }
@@ -78,7 +80,7 @@ pub(crate) struct Envelope {
 
 impl Hub {
     pub(crate) fn new(clock: Clock, settings: Settings, options: Options, faults: Faults) -> Self {
-        let mut tasks = TasksState::new(settings.history);
+        let mut tasks = TasksState::new(settings.history).operations_take(options.operations_take);
         if let Some(span) = options.task_names_kept {
             tasks = tasks.names_kept(span);
         }

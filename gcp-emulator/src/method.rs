@@ -98,8 +98,12 @@ methods! {
     GetQueue => "/google.cloud.tasks.v2.CloudTasks/GetQueue",
     /// `CloudTasks.CreateQueue`.
     CreateQueue => "/google.cloud.tasks.v2.CloudTasks/CreateQueue",
+    /// `CloudTasks.UpdateQueue`.
+    UpdateQueue => "/google.cloud.tasks.v2.CloudTasks/UpdateQueue",
     /// `CloudTasks.DeleteQueue`.
     DeleteQueue => "/google.cloud.tasks.v2.CloudTasks/DeleteQueue",
+    /// `CloudTasks.PurgeQueue`.
+    PurgeQueue => "/google.cloud.tasks.v2.CloudTasks/PurgeQueue",
     /// `CloudTasks.PauseQueue`.
     PauseQueue => "/google.cloud.tasks.v2.CloudTasks/PauseQueue",
     /// `CloudTasks.ResumeQueue`.
@@ -112,6 +116,8 @@ methods! {
     CreateTask => "/google.cloud.tasks.v2.CloudTasks/CreateTask",
     /// `CloudTasks.DeleteTask`.
     DeleteTask => "/google.cloud.tasks.v2.CloudTasks/DeleteTask",
+    /// `CloudTasks.RunTask`.
+    RunTask => "/google.cloud.tasks.v2.CloudTasks/RunTask",
     /// `CloudTasks.BatchCreateTasks`.
     BatchCreateTasks => "/google.cloud.tasks.v2.CloudTasks/BatchCreateTasks",
     /// `Operations.GetOperation`.

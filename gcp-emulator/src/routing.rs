@@ -37,12 +37,15 @@ const fn key(method: Method) -> &'static str {
         | Method::CreateSnapshot
         | Method::GetQueue
         | Method::DeleteQueue
+        | Method::PurgeQueue
         | Method::PauseQueue
         | Method::ResumeQueue
         | Method::GetTask
         | Method::DeleteTask
+        | Method::RunTask
         | Method::GetOperation => "name",
         Method::UpdateTopic => "topic.name",
+        Method::UpdateQueue => "queue.name",
         Method::UpdateSubscription => "subscription.name",
         Method::UpdateSnapshot => "snapshot.name",
         Method::Publish

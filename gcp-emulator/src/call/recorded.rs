@@ -4,7 +4,8 @@ use crate::call::Body;
 use crate::cloudtasks::proto::{
     BatchCreateTasksRequest, CreateQueueRequest, CreateTaskRequest, DeleteQueueRequest,
     DeleteTaskRequest, GetOperationRequest, GetQueueRequest, GetTaskRequest, ListQueuesRequest,
-    ListTasksRequest, PauseQueueRequest, ResumeQueueRequest,
+    ListTasksRequest, PauseQueueRequest, PurgeQueueRequest, ResumeQueueRequest, RunTaskRequest,
+    UpdateQueueRequest,
 };
 use crate::pubsub::proto::{
     AcknowledgeRequest, CreateSnapshotRequest, DeleteSnapshotRequest, DeleteSubscriptionRequest,
@@ -88,11 +89,13 @@ named! {
     GetQueueRequest => name,
     CreateQueueRequest => parent,
     DeleteQueueRequest => name,
+    PurgeQueueRequest => name,
     PauseQueueRequest => name,
     ResumeQueueRequest => name,
     ListTasksRequest => parent,
     GetTaskRequest => name,
     DeleteTaskRequest => name,
+    RunTaskRequest => name,
     GetOperationRequest => name,
 }
 
@@ -100,4 +103,5 @@ updates! {
     UpdateTopicRequest => topic,
     UpdateSubscriptionRequest => subscription,
     UpdateSnapshotRequest => snapshot,
+    UpdateQueueRequest => queue,
 }

@@ -7,8 +7,8 @@ use tonic::{Request, Response, Status, async_trait};
 use crate::cloudtasks::proto::{
     BatchCreateTasksRequest, CreateQueueRequest, CreateTaskRequest, DeleteQueueRequest,
     DeleteTaskRequest, GetOperationRequest, GetQueueRequest, GetTaskRequest, ListQueuesRequest,
-    ListQueuesResponse, ListTasksRequest, ListTasksResponse, Operation, PauseQueueRequest, Queue,
-    ResumeQueueRequest, Task,
+    ListQueuesResponse, ListTasksRequest, ListTasksResponse, Operation, PauseQueueRequest,
+    PurgeQueueRequest, Queue, ResumeQueueRequest, RunTaskRequest, Task, UpdateQueueRequest,
 };
 use crate::cloudtasks::state::TaskRefusal;
 use crate::front::{Front, Refused};
@@ -150,6 +150,28 @@ impl CloudTasks for CloudTasksService {
             .await
     }
 
+    async fn update_queue(
+        &self,
+        request: Request<UpdateQueueRequest>,
+    ) -> Result<Response<Queue>, Status> {
+        self.front
+            .unary(Method::UpdateQueue, request, |core, now, request| {
+                core.tasks.update_queue(now, request)
+            })
+            .await
+    }
+
+    async fn purge_queue(
+        &self,
+        request: Request<PurgeQueueRequest>,
+    ) -> Result<Response<Queue>, Status> {
+        self.front
+            .unary(Method::PurgeQueue, request, |core, now, request| {
+                core.tasks.purge_queue(now, &request.name)
+            })
+            .await
+    }
+
     async fn pause_queue(
         &self,
         request: Request<PauseQueueRequest>,
@@ -207,10 +229,21 @@ impl CloudTasks for CloudTasksService {
         request: Request<CreateTaskRequest>,
     ) -> Result<Response<Task>, Status> {
         let wait = check_wait(&request);
+        let faults = self.front.hub().faults().clone();
         self.front
-            .unary(Method::CreateTask, request, |core, now, request| {
+            .unary(Method::CreateTask, request, move |core, now, request| {
                 wait?;
-                core.tasks.create_task(now, request)
+                let judged = faults.judge(request.task.as_ref());
+                core.tasks.create_task_judged(now, request, judged)
+            })
+            .await
+    }
+
+    async fn run_task(&self, request: Request<RunTaskRequest>) -> Result<Response<Task>, Status> {
+        self.front
+            .unary(Method::RunTask, request, |core, now, request| {
+                core.tasks
+                    .run_task(now, &request.name, request.response_view)
             })
             .await
     }
@@ -231,11 +264,18 @@ impl CloudTasks for CloudTasksService {
         request: Request<BatchCreateTasksRequest>,
     ) -> Result<Response<Operation>, Status> {
         let wait = check_wait(&request);
+        let faults = self.front.hub().faults().clone();
         self.front
-            .unary(Method::BatchCreateTasks, request, |core, now, request| {
-                wait?;
-                core.tasks.batch_create(now, request)
-            })
+            .unary(
+                Method::BatchCreateTasks,
+                request,
+                move |core, now, request| {
+                    wait?;
+                    core.tasks.batch_create_judged(now, request, |request| {
+                        faults.judge(request.task.as_ref())
+                    })
+                },
+            )
             .await
     }
 }
@@ -259,8 +299,8 @@ impl Operations for OperationsService {
         request: Request<GetOperationRequest>,
     ) -> Result<Response<Operation>, Status> {
         self.front
-            .unary(Method::GetOperation, request, |core, _, request| {
-                core.tasks.operation(&request.name)
+            .unary(Method::GetOperation, request, |core, now, request| {
+                core.tasks.operation(now, &request.name)
             })
             .await
     }

@@ -3,12 +3,15 @@
 //! Tasks are validated and stored, not dispatched.
 
 mod batch;
+mod dispatch;
 mod name;
 mod queue;
+mod queues;
 mod record;
 mod refusal;
 mod task;
 
+pub use batch::Judged;
 pub use record::{CreatedTask, QueueRecord};
 pub use refusal::TaskRefusal;
 
@@ -16,9 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::cloudtasks::proto::{
-    CreateQueueRequest, CreateTaskRequest, Operation, Queue, Task, queue::State, task::View,
-};
+use crate::cloudtasks::proto::{CreateTaskRequest, Queue, Task, task::View};
 use crate::pubsub::state::History;
 use crate::time::Time;
 
@@ -26,18 +27,16 @@ use crate::time::Time;
 /// an hour, the reference up to 24 hours; a client must be right under the shorter.
 const NAME_KEPT: Duration = Duration::from_secs(3600);
 
-/// How long the name of a queue stays unusable after the queue is gone (interface comment).
-const QUEUE_NAME_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
-
 /// The queues and tasks of a Cloud Tasks server.
 #[derive(Debug)]
 pub struct TasksState {
     history: History,
     name_kept: Duration,
+    operation_time: Duration,
     latest: Time,
     queues: BTreeMap<String, Stored>,
     gone_queues: BTreeMap<String, Time>,
-    operations: BTreeMap<String, Operation>,
+    operations: BTreeMap<String, batch::Batch>,
     next_task: u64,
     next_operation: u64,
     record: Arc<BTreeMap<String, Arc<QueueRecord>>>,
@@ -65,6 +64,7 @@ impl TasksState {
         Self {
             history,
             name_kept: NAME_KEPT,
+            operation_time: Duration::ZERO,
             latest: Time::UNIX_EPOCH,
             queues: BTreeMap::new(),
             gone_queues: BTreeMap::new(),
@@ -82,6 +82,14 @@ impl TasksState {
         self
     }
 
+    /// Lets the operation of a batch be done this long after its call instead of at once. The tasks
+    /// exist from the call on; only what became of each is told later.
+    #[must_use]
+    pub const fn operations_take(mut self, span: Duration) -> Self {
+        self.operation_time = span;
+        self
+    }
+
     /// What happened so far, by queue name.
     #[must_use]
     pub const fn record(&self) -> &Arc<BTreeMap<String, Arc<QueueRecord>>> {
@@ -91,124 +99,6 @@ impl TasksState {
     fn clock(&mut self, now: Time) -> Time {
         self.latest = self.latest.max(now);
         self.latest
-    }
-
-    /// Creates a queue with default settings by its full name.
-    ///
-    /// # Errors
-    ///
-    /// As [`create_queue`](Self::create_queue).
-    pub fn create_queue_named(&mut self, now: Time, name: &str) -> Result<(), TaskRefusal> {
-        let parent = name::location_of(name)
-            .ok_or(TaskRefusal::QueueName)?
-            .to_owned();
-        let queue = Queue {
-            name: name.to_owned(),
-            ..Queue::default()
-        };
-        self.create_queue(
-            now,
-            CreateQueueRequest {
-                parent,
-                queue: Some(queue),
-            },
-        )
-        .map(drop)
-    }
-
-    /// Creates a queue and returns it with the defaults filled in.
-    ///
-    /// # Errors
-    ///
-    /// When the name is malformed, taken, or was taken less than a week ago, or a setting is not
-    /// allowed.
-    pub fn create_queue(
-        &mut self,
-        now: Time,
-        request: CreateQueueRequest,
-    ) -> Result<Queue, TaskRefusal> {
-        let now = self.clock(now);
-        let mut queue = request.queue.ok_or(TaskRefusal::QueueName)?;
-        if name::location_of(&queue.name) != Some(request.parent.as_str()) {
-            return Err(TaskRefusal::QueueName);
-        }
-        if self.queues.contains_key(&queue.name) {
-            return Err(TaskRefusal::QueueExists);
-        }
-        self.gone_queues.retain(|_, free_at| *free_at > now);
-        if self.gone_queues.contains_key(&queue.name) {
-            return Err(TaskRefusal::QueueExistedRecently);
-        }
-        queue::complete(&mut queue)?;
-        let name = queue.name.clone();
-        Arc::make_mut(&mut self.record)
-            .entry(name.clone())
-            .or_default();
-        let stored = Stored {
-            queue: queue.clone(),
-            tasks: BTreeMap::new(),
-            gone: BTreeMap::new(),
-            expiries: BTreeSet::new(),
-        };
-        self.queues.insert(name, stored);
-        Ok(queue)
-    }
-
-    /// A queue as stored.
-    ///
-    /// # Errors
-    ///
-    /// When it does not exist.
-    pub fn queue(&self, name: &str) -> Result<Queue, TaskRefusal> {
-        self.stored(name).map(|stored| stored.queue.clone())
-    }
-
-    /// Pauses a queue or lets it run again.
-    ///
-    /// # Errors
-    ///
-    /// When it does not exist.
-    pub fn set_running(&mut self, name: &str, running: bool) -> Result<Queue, TaskRefusal> {
-        let stored = self.stored_mut(name)?;
-        let state = if running {
-            State::Running
-        } else {
-            State::Paused
-        };
-        stored.queue.state = state.into();
-        Ok(stored.queue.clone())
-    }
-
-    /// Deletes a queue with its tasks. Its name stays unusable for a week.
-    ///
-    /// # Errors
-    ///
-    /// When it does not exist.
-    pub fn delete_queue(&mut self, now: Time, name: &str) -> Result<(), TaskRefusal> {
-        let now = self.clock(now);
-        self.stored(name)?;
-        self.queues.remove(name);
-        self.gone_queues
-            .insert(name.to_owned(), now + QUEUE_NAME_KEPT);
-        Ok(())
-    }
-
-    /// A page of a location's queues, and the next page's token.
-    ///
-    /// # Errors
-    ///
-    /// When the size or the token is not allowed.
-    pub fn list_queues(
-        &self,
-        parent: &str,
-        size: i32,
-        token: &str,
-    ) -> Result<(Vec<Queue>, String), TaskRefusal> {
-        let prefix = format!("{parent}/queues/");
-        let names = self.queues.keys().filter(|name| name.starts_with(&prefix));
-        let (names, next) = crate::page::page(names, size, token)?;
-        let there = names.iter().filter_map(|name| self.queues.get(name));
-        Ok((there.map(|stored| stored.queue.clone()).collect(), next))
     }
 
     /// Creates a task and returns what the service answers.
@@ -221,9 +111,29 @@ impl TasksState {
         now: Time,
         request: CreateTaskRequest,
     ) -> Result<Task, TaskRefusal> {
+        self.create_task_judged(now, request, Judged::Pass)
+    }
+
+    /// As [`create_task`](Self::create_task), with a word about the task.
+    ///
+    /// # Errors
+    ///
+    /// As [`create_task`](Self::create_task), and what was said about the task.
+    pub fn create_task_judged(
+        &mut self,
+        now: Time,
+        request: CreateTaskRequest,
+        judged: Judged,
+    ) -> Result<Task, TaskRefusal> {
         let now = self.clock(now);
         let queue = request.parent.clone();
-        let created = self.try_create(now, request);
+        let created = match judged {
+            Judged::Pass => self.try_create(now, request),
+            Judged::Refused { code, message } => Err(TaskRefusal::Scripted { code, message }),
+            Judged::CreatedYetRefused { code, message } => self
+                .try_create(now, request)
+                .and(Err(TaskRefusal::Scripted { code, message })),
+        };
         match &created {
             Ok(_) => {}
             Err(TaskRefusal::TaskExists | TaskRefusal::TaskExistedRecently) => {
@@ -244,6 +154,7 @@ impl TasksState {
         let minted = FIRST_TASK.wrapping_add(self.next_task.wrapping_mul(TASK_STEP));
         let stored = self.stored_mut(&queue)?;
         stored.free_names(now);
+        queue::impose(&stored.queue, &mut task);
         if task.name.is_empty() {
             task.name = format!("{queue}/tasks/{minted}");
         }
@@ -280,11 +191,15 @@ impl TasksState {
     /// When the name is malformed, or the task does not exist (any more).
     pub fn task(&self, name: &str, view: i32) -> Result<Task, TaskRefusal> {
         let queue = name::queue_of(name).ok_or(TaskRefusal::TaskName)?;
-        let task = self
-            .stored(queue)?
-            .tasks
-            .get(name)
-            .ok_or(TaskRefusal::NotFound)?;
+        let stored = self.queues.get(queue).ok_or(TaskRefusal::NotFound)?;
+        let Some(task) = stored.tasks.get(name) else {
+            let existed = stored.gone.contains_key(name);
+            return Err(if existed {
+                TaskRefusal::TaskGone
+            } else {
+                TaskRefusal::NotFound
+            });
+        };
         Ok(task::viewed(task.clone(), view))
     }
 
@@ -307,24 +222,6 @@ impl TasksState {
             there.map(|task| task::viewed(task.clone(), view)).collect(),
             next,
         ))
-    }
-
-    /// Takes a task away: deleted by a client, or done. Its name stays taken for a while.
-    ///
-    /// # Errors
-    ///
-    /// When the name is malformed, or the task does not exist (any more).
-    pub fn remove_task(&mut self, now: Time, name: &str) -> Result<(), TaskRefusal> {
-        let now = self.clock(now);
-        let free_at = now + self.name_kept;
-        let queue = name::queue_of(name)
-            .ok_or(TaskRefusal::TaskName)?
-            .to_owned();
-        let stored = self.stored_mut(&queue)?;
-        stored.tasks.remove(name).ok_or(TaskRefusal::NotFound)?;
-        stored.gone.insert(name.to_owned(), free_at);
-        stored.expiries.insert((free_at, name.to_owned()));
-        Ok(())
     }
 
     fn stored(&self, queue: &str) -> Result<&Stored, TaskRefusal> {

@@ -122,6 +122,14 @@ impl EmulatorBuilder {
         self
     }
 
+    /// How long after its call the operation of a `BatchCreateTasks` is done. Default zero: the call
+    /// itself answers a finished one, as in every recording of the service. The tasks exist from the
+    /// call on; what became of each is told when the operation is done.
+    pub fn operations_take(mut self, span: Duration) -> Self {
+        self.options.operations_take = span;
+        self
+    }
+
     /// How many requests are kept for assertions. Default 100,000.
     pub fn request_history(mut self, requests: usize) -> Self {
         self.options.request_history = requests;

@@ -4,8 +4,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::call::Call;
+use crate::cloudtasks::proto::Task;
+use crate::cloudtasks::state::Judged;
 use crate::fault::rule::Condition;
-use crate::fault::{Course, Fault, Rule, Trigger};
+use crate::fault::{Answer, Course, Fault, Rule, Trigger};
 use crate::pubsub::proto::ReceivedMessage;
 
 /// An ordered list of rules; the first one that matches a call decides about it.
@@ -120,13 +122,13 @@ impl Faults {
                 Trigger::Call(method) => opening && method == call.method,
                 Trigger::AnyCall => opening,
                 Trigger::StreamRequest => !opening,
-                Trigger::Delivery => false,
+                Trigger::Delivery | Trigger::Task => false,
             };
             triggered
                 && match &rule.condition {
                     Condition::Always => true,
                     Condition::Call(holds) => holds(call),
-                    Condition::Delivery(_) => false,
+                    Condition::Delivery(_) | Condition::Task(_) => false,
                 }
         };
         let fault = self.lock().first(matches);
@@ -139,7 +141,7 @@ impl Faults {
             rule.trigger == Trigger::Delivery
                 && match &rule.condition {
                     Condition::Always => true,
-                    Condition::Call(_) => false,
+                    Condition::Call(_) | Condition::Task(_) => false,
                     Condition::Delivery(holds) => holds(subscription, got),
                 }
         };
@@ -148,6 +150,35 @@ impl Faults {
             Some(after)
         } else {
             None
+        }
+    }
+
+    /// What the first matching rule makes of a task about to be created.
+    pub(crate) fn judge(&self, task: Option<&Task>) -> Judged {
+        let matches = |rule: &Rule| {
+            rule.trigger == Trigger::Task
+                && match &rule.condition {
+                    Condition::Always => true,
+                    Condition::Call(_) | Condition::Delivery(_) => false,
+                    Condition::Task(holds) => task.is_some_and(|task| holds(task)),
+                }
+        };
+        let (answer, created) = match self.lock().first(matches) {
+            Some(Fault::Answer(answer)) => (answer, false),
+            Some(Fault::AfterEffect(fault)) => {
+                let Fault::Answer(answer) = *fault else {
+                    return Judged::Pass;
+                };
+                (answer, true)
+            }
+            // The others concern calls.
+            Some(_) | None => return Judged::Pass,
+        };
+        let Answer { code, message, .. } = answer;
+        if created {
+            Judged::CreatedYetRefused { code, message }
+        } else {
+            Judged::Refused { code, message }
         }
     }
 

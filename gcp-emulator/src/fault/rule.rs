@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::call::Call;
+use crate::cloudtasks::proto::Task;
 use crate::fault::Fault;
 use crate::method::Method;
 use crate::pubsub::proto::ReceivedMessage;
@@ -20,6 +21,8 @@ pub enum Trigger {
     StreamRequest,
     /// A message about to be delivered, by pull or on a stream.
     Delivery,
+    /// A task about to be created, alone or in a batch.
+    Task,
 }
 
 /// A condition and the [`Fault`] that happens when it holds.
@@ -44,6 +47,7 @@ pub struct Rule {
 }
 
 type CallCondition = dyn Fn(&Call) -> bool + Send + Sync;
+type TaskCondition = dyn Fn(&Task) -> bool + Send + Sync;
 type DeliveryCondition = dyn Fn(&str, &ReceivedMessage) -> bool + Send + Sync;
 
 #[derive(Clone)]
@@ -51,6 +55,7 @@ pub(super) enum Condition {
     Always,
     Call(Arc<CallCondition>),
     Delivery(Arc<DeliveryCondition>),
+    Task(Arc<TaskCondition>),
 }
 
 impl Rule {
@@ -80,6 +85,13 @@ impl Rule {
         Self::of(Trigger::Delivery)
     }
 
+    /// A rule for single tasks about to be created, by `CreateTask` or in a batch, whose call goes on:
+    /// for [`Fault::Answer`], before or [after](Fault::after_effect) the task is created.
+    #[must_use]
+    pub fn on_task() -> Self {
+        Self::of(Trigger::Task)
+    }
+
     fn of(trigger: Trigger) -> Self {
         Self {
             trigger,
@@ -105,6 +117,13 @@ impl Rule {
         holds: impl Fn(&str, &ReceivedMessage) -> bool + Send + Sync + 'static,
     ) -> Self {
         self.condition = Condition::Delivery(Arc::new(holds));
+        self
+    }
+
+    /// Narrows a rule for tasks to those for which `holds` is true of the task as it was sent.
+    #[must_use]
+    pub fn when_task(mut self, holds: impl Fn(&Task) -> bool + Send + Sync + 'static) -> Self {
+        self.condition = Condition::Task(Arc::new(holds));
         self
     }
 

@@ -171,6 +171,15 @@ impl Client {
             .await
     }
 
+    /// Calls a method of Cloud Tasks that has no function of its own here.
+    pub(crate) async fn ask<M, R>(&mut self, method: Method, request: M) -> Result<R, Status>
+    where
+        M: prost::Message + Send + Sync + 'static,
+        R: prost::Message + Default + Send + Sync + 'static,
+    {
+        self.call_tasks(method, Request::new(request)).await
+    }
+
     pub(crate) async fn operation(&mut self, name: &str) -> Result<Operation, Status> {
         let request = GetOperationRequest {
             name: name.to_owned(),

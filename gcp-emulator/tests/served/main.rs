@@ -12,5 +12,6 @@ mod faults;
 mod observing;
 mod over_tcp;
 mod pulling;
+mod queues;
 mod streams_under_faults;
 mod tasks;

@@ -262,3 +262,62 @@ async fn a_batch_can_be_refused_as_a_whole() {
         .unwrap();
     assert!(matches!(failed.result, Some(operation::Result::Error(_))));
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_that_takes_a_while_tells_its_verdicts_when_it_is_done() {
+    let emulator = started(Emulator::builder().operations_take(Duration::from_secs(5)));
+    let mut client = Client::of(&emulator);
+    let requests = vec![create("a"), create_at("b", "ftp://x")];
+    let running = client.batch_create(batch(requests, "id-1")).await.unwrap();
+    assert!(!running.done && running.result.is_none());
+    let metadata = running.metadata.as_ref().unwrap();
+    let metadata = BatchCreateTasksMetadata::decode(metadata.value.as_slice()).unwrap();
+    assert_eq!(metadata.state(), State::Running);
+    assert!(metadata.failed_requests.is_empty(), "not told yet");
+    assert_eq!(emulator.observe().queue(QUEUE).tasks, 1, "it exists");
+    tokio::time::advance(Duration::from_millis(4_999)).await;
+    assert_eq!(client.operation(&running.name).await.unwrap(), running);
+    tokio::time::advance(Duration::from_millis(1)).await;
+    let done = client.operation(&running.name).await.unwrap();
+    let metadata = done.metadata.as_ref().unwrap();
+    let metadata = BatchCreateTasksMetadata::decode(metadata.value.as_slice()).unwrap();
+    assert!(done.done);
+    assert_eq!(metadata.state(), State::PartiallySucceeded);
+    assert!(metadata.failed_requests.contains_key(&1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_task_of_a_batch_can_be_failed_without_and_after_its_creation() {
+    let emulator = started(Emulator::builder());
+    let mut client = Client::of(&emulator);
+    let busy = || Fault::answer(gcp_emulator::Code::ResourceExhausted, "busy");
+    let of = |id: &'static str| {
+        Rule::on_task()
+            .once()
+            .when_task(move |task| task.name.ends_with(id))
+    };
+    let faults = emulator.faults();
+    let refused = faults.add(of("/b").then(busy()));
+    let lost = faults.add(of("/c").then(busy().after_effect()));
+    let requests = || vec![create("a"), create("b"), create("c")];
+    let codes = |operation: &gcp_emulator::cloudtasks::proto::Operation| {
+        let metadata = operation.metadata.as_ref().unwrap();
+        let metadata = BatchCreateTasksMetadata::decode(metadata.value.as_slice()).unwrap();
+        let failed = metadata.failed_requests.into_iter();
+        failed
+            .map(|(index, status)| (index, status.code))
+            .collect::<Vec<_>>()
+    };
+    let first = client.batch_create(batch(requests(), "")).await.unwrap();
+    assert_eq!(codes(&first), [(1, 8), (2, 8)]);
+    assert_eq!((faults.fired(refused), faults.fired(lost)), (1, 1));
+    let second = client.batch_create(batch(requests(), "")).await.unwrap();
+    assert_eq!(codes(&second), [(0, 6), (2, 6)], "only b was missing");
+    assert_eq!(emulator.observe().queue(QUEUE).tasks, 3);
+    faults.add(of("/d").then(busy()));
+    assert_eq!(
+        client.create_task(create("d")).await.unwrap_err().code(),
+        Code::ResourceExhausted
+    );
+    client.create_task(create("d")).await.unwrap();
+}

@@ -1,6 +1,7 @@
 //! Requests, and the answers of lists.
 
 use prost::Message;
+use prost_types::FieldMask;
 
 use super::{Queue, Task, task};
 
@@ -49,6 +50,25 @@ pub struct CreateQueueRequest {
     /// The queue.
     #[prost(message, optional, tag = "2")]
     pub queue: Option<Queue>,
+}
+
+/// Request of `UpdateQueue`.
+#[derive(Clone, PartialEq, Message)]
+pub struct UpdateQueueRequest {
+    /// The queue; created when it does not exist.
+    #[prost(message, optional, tag = "1")]
+    pub queue: Option<Queue>,
+    /// Which fields are replaced; all when absent.
+    #[prost(message, optional, tag = "2")]
+    pub update_mask: Option<FieldMask>,
+}
+
+/// Request of `PurgeQueue`.
+#[derive(Clone, PartialEq, Eq, Hash, Message)]
+pub struct PurgeQueueRequest {
+    /// The queue.
+    #[prost(string, tag = "1")]
+    pub name: String,
 }
 
 /// Request of `DeleteQueue`.
@@ -134,6 +154,17 @@ pub struct DeleteTaskRequest {
     /// The task.
     #[prost(string, tag = "1")]
     pub name: String,
+}
+
+/// Request of `RunTask`.
+#[derive(Clone, PartialEq, Eq, Hash, Message)]
+pub struct RunTaskRequest {
+    /// The task.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// Which fields the answer carries.
+    #[prost(enumeration = "task::View", tag = "2")]
+    pub response_view: i32,
 }
 
 /// Request of `BatchCreateTasks`.

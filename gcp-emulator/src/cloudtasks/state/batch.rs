@@ -8,8 +8,8 @@ use prost_types::Any;
 use super::{TaskRefusal, TasksState, name};
 use crate::cloudtasks::proto::batch_create_tasks_metadata::State;
 use crate::cloudtasks::proto::{
-    BatchCreateTasksMetadata, BatchCreateTasksRequest, BatchCreateTasksResponse, Operation,
-    RpcStatus, operation,
+    BatchCreateTasksMetadata, BatchCreateTasksRequest, BatchCreateTasksResponse, CreateTaskRequest,
+    Operation, RpcStatus, Task, operation,
 };
 use crate::code::Code;
 use crate::time::Time;
@@ -23,8 +23,60 @@ const REQUEST_ID: usize = 100;
 const METADATA: &str = "type.googleapis.com/google.cloud.tasks.v2.BatchCreateTasksMetadata";
 const RESPONSE: &str = "type.googleapis.com/google.cloud.tasks.v2.BatchCreateTasksResponse";
 
+/// What a rule for single tasks makes of one of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Judged {
+    /// It is created, or refused by the service's own rules.
+    Pass,
+    /// It is refused with this status and has no effect.
+    Refused {
+        /// The code.
+        code: Code,
+        /// The text.
+        message: String,
+    },
+    /// It is created, and the answer says that it was refused.
+    CreatedYetRefused {
+        /// The code.
+        code: Code,
+        /// The text.
+        message: String,
+    },
+}
+
+/// A batch that was carried out.
+#[derive(Debug)]
+pub(super) struct Batch {
+    operation: Operation,
+    started_at: Time,
+    done_at: Time,
+}
+
+impl Batch {
+    /// The operation as it shows at `now`.
+    fn seen(&self, now: Time) -> Operation {
+        if now >= self.done_at {
+            return self.operation.clone();
+        }
+        let metadata = BatchCreateTasksMetadata {
+            start_time: Some(self.started_at.to_timestamp()),
+            end_time: None,
+            state: State::Running.into(),
+            failed_requests: BTreeMap::new(),
+        };
+        Operation {
+            name: self.operation.name.clone(),
+            metadata: Some(any(&metadata)),
+            done: false,
+            result: None,
+        }
+    }
+}
+
 impl TasksState {
-    /// Creates tasks and returns the operation, which is done, with a verdict per task.
+    /// Creates tasks and returns the operation, with a verdict per task once it is done: at once,
+    /// unless operations [take](Self::operations_take) a while.
     ///
     /// # Errors
     ///
@@ -35,6 +87,20 @@ impl TasksState {
         &mut self,
         now: Time,
         request: BatchCreateTasksRequest,
+    ) -> Result<Operation, TaskRefusal> {
+        self.batch_create_judged(now, request, |_| Judged::Pass)
+    }
+
+    /// As [`batch_create`](Self::batch_create), with a word about each task.
+    ///
+    /// # Errors
+    ///
+    /// As [`batch_create`](Self::batch_create).
+    pub fn batch_create_judged(
+        &mut self,
+        now: Time,
+        request: BatchCreateTasksRequest,
+        mut judge: impl FnMut(&CreateTaskRequest) -> Judged,
     ) -> Result<Operation, TaskRefusal> {
         let now = self.clock(now);
         check(&request)?;
@@ -52,7 +118,8 @@ impl TasksState {
         let mut tasks = Vec::new();
         let mut failed_requests = BTreeMap::new();
         for (index, one) in (0_i32..).zip(request.requests) {
-            match self.create_task(now, one) {
+            let judged = judge(&one);
+            match self.create_task_judged(now, one, judged) {
                 Ok(task) => tasks.push(task),
                 Err(refusal) => {
                     let status = RpcStatus {
@@ -64,9 +131,15 @@ impl TasksState {
                 }
             }
         }
-        let operation = operation(now, operation_name.clone(), tasks, failed_requests);
-        self.operations.insert(operation_name, operation.clone());
-        Ok(operation)
+        let done_at = now + self.operation_time;
+        let batch = Batch {
+            operation: operation(now, done_at, operation_name.clone(), tasks, failed_requests),
+            started_at: now,
+            done_at,
+        };
+        let seen = batch.seen(now);
+        self.operations.insert(operation_name, batch);
+        Ok(seen)
     }
 
     /// The operation of an earlier batch.
@@ -74,18 +147,20 @@ impl TasksState {
     /// # Errors
     ///
     /// When there is none of that name.
-    pub fn operation(&self, name: &str) -> Result<Operation, TaskRefusal> {
+    pub fn operation(&mut self, now: Time, name: &str) -> Result<Operation, TaskRefusal> {
+        let now = self.clock(now);
         self.operations
             .get(name)
-            .cloned()
+            .map(|batch| batch.seen(now))
             .ok_or(TaskRefusal::NotFound)
     }
 }
 
 fn operation(
-    now: Time,
+    started_at: Time,
+    done_at: Time,
     name: String,
-    tasks: Vec<crate::cloudtasks::proto::Task>,
+    tasks: Vec<Task>,
     failed_requests: BTreeMap<i32, RpcStatus>,
 ) -> Operation {
     let state = match (tasks.is_empty(), failed_requests.is_empty()) {
@@ -108,19 +183,23 @@ fn operation(
         })
     };
     let metadata = BatchCreateTasksMetadata {
-        start_time: Some(now.to_timestamp()),
-        end_time: Some(now.to_timestamp()),
+        start_time: Some(started_at.to_timestamp()),
+        end_time: Some(done_at.to_timestamp()),
         state: state.into(),
         failed_requests,
     };
     Operation {
         name,
-        metadata: Some(Any {
-            type_url: METADATA.to_owned(),
-            value: metadata.encode_to_vec(),
-        }),
+        metadata: Some(any(&metadata)),
         done: true,
         result: Some(result),
+    }
+}
+
+fn any(metadata: &BatchCreateTasksMetadata) -> Any {
+    Any {
+        type_url: METADATA.to_owned(),
+        value: metadata.encode_to_vec(),
     }
 }
 

@@ -1,8 +1,14 @@
 //! Settings of a queue.
 
+mod mask;
+mod target;
+
+pub(super) use mask::merge;
+pub(super) use target::impose;
+
 use super::TaskRefusal;
 use super::task::check_retry;
-use crate::cloudtasks::proto::{Queue, RetryConfig, queue::State};
+use crate::cloudtasks::proto::{Queue, RetryConfig};
 use prost_types::Duration;
 
 /// Checks a queue's settings and fills in the defaults the service returns.
@@ -32,8 +38,7 @@ pub(super) fn complete(queue: &mut Queue) -> Result<(), TaskRefusal> {
     let retry = queue.retry_config.get_or_insert_default();
     check_retry(retry)?;
     fill_retry(retry);
-    queue.state = State::Running.into();
-    Ok(())
+    target::check(queue.http_target.as_ref())
 }
 
 fn burst(rate: f64) -> i32 {
@@ -75,7 +80,6 @@ mod tests {
         );
         let retry = queue.retry_config.unwrap();
         assert_eq!((retry.max_attempts, retry.max_doublings), (100, 16));
-        assert_eq!(queue.state, i32::from(State::Running));
     }
 
     #[test]

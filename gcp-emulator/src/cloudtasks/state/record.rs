@@ -21,6 +21,8 @@ pub struct QueueRecord {
     pub taken: u64,
     /// How many creations were refused for another reason.
     pub refused: u64,
+    /// How many tasks were dispatched by RunTask.
+    pub run: u64,
     /// How many tasks the history dropped.
     pub forgotten: u64,
     bytes: usize,

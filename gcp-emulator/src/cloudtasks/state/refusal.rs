@@ -37,6 +37,12 @@ pub enum TaskRefusal {
         /// The rule that is broken.
         rule: &'static str,
     },
+    /// An update mask with a path that is no field of a queue.
+    #[error("Invalid mask: {path}")]
+    QueueMask {
+        /// The path.
+        path: String,
+    },
     /// A task name that is none.
     #[error(
         "Task name must be formatted: \"projects/<PROJECT_ID>/locations/<LOCATION_ID>/queues/\
@@ -64,6 +70,20 @@ pub enum TaskRefusal {
          https://cloud.google.com/tasks/docs/reference/rest/v2/projects.locations.queues.tasks/create"
     )]
     TaskExistedRecently,
+    /// A task that is gone, asked for while its name is still taken.
+    #[error(
+        "The task no longer exists, though a task with this name existed recently. The task either \
+         successfully completed or was deleted."
+    )]
+    TaskGone,
+    /// What a rule for single tasks says; see [`Rule::on_task`](crate::Rule::on_task).
+    #[error("{message}")]
+    Scripted {
+        /// The code.
+        code: Code,
+        /// The text.
+        message: String,
+    },
     /// A task without a target.
     #[error("Task.payload_type is not set.")]
     NoPayload,
@@ -160,11 +180,13 @@ impl TaskRefusal {
     #[must_use]
     pub const fn code(&self) -> Code {
         match self {
-            Self::NotFound | Self::QueueMissing => Code::NotFound,
+            Self::NotFound | Self::QueueMissing | Self::TaskGone => Code::NotFound,
+            Self::Scripted { code, .. } => *code,
             Self::QueueExists | Self::TaskExists | Self::TaskExistedRecently => Code::AlreadyExists,
             Self::QueueExistedRecently => Code::FailedPrecondition,
             Self::QueueName
             | Self::QueueSetting { .. }
+            | Self::QueueMask { .. }
             | Self::TaskName
             | Self::OtherQueue { .. }
             | Self::NoPayload
