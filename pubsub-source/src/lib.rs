@@ -7,6 +7,7 @@ mod error;
 mod handout;
 mod machine;
 mod message;
+mod plan;
 mod settings;
 mod shared;
 #[cfg(test)]
@@ -20,6 +21,7 @@ pub use delivery::{DeliveryId, Disposition};
 pub use driver::Driver;
 pub use error::{BuildError, DriverPanicked, SettleError, SourceError};
 pub use message::Message;
+pub use plan::{PlanError, Split, SplitPlan};
 pub use source::PubsubSource;
 pub use state::SourceState;
 pub use stats::Stats;
