@@ -1,22 +1,15 @@
 //! How a source is made.
 
-use std::{sync::Arc, time::Duration};
+mod assembly;
 
-use connector_core::{Limits, Restored, StateError, Versioned};
-use gcp_wire::{Connection, ConnectionOptions, Credentials, Endpoint, Service, SubscriptionName};
+use std::time::Duration;
+
+use connector_core::{Limits, Restored};
+use gcp_wire::{Credentials, Endpoint, Service, SubscriptionName};
 
 use crate::{
-    driver::{self, Driver, Parts},
-    error::BuildError,
-    machine::{Machine, Restoration},
-    settings::Settings,
-    shared::Shared,
-    source::PubsubSource,
-    state::SourceState,
+    driver::Driver, error::BuildError, settings::Settings, source::PubsubSource, state::SourceState,
 };
-
-/// Pull streams that share a connection: each carries up to about 10 MB/s.
-const STREAMS_PER_CONNECTION: usize = 4;
 
 /// Settings of a source that is about to be built.
 ///
@@ -24,7 +17,8 @@ const STREAMS_PER_CONNECTION: usize = 4;
 #[derive(Debug)]
 #[must_use = "a builder does nothing until build() is called"]
 pub struct SourceBuilder {
-    subscription: SubscriptionName,
+    /// One per split; splits of one subscription are read as one.
+    splits: Vec<SubscriptionName>,
     endpoint: Endpoint,
     credentials: Credentials,
     instance: Option<String>,
@@ -33,9 +27,9 @@ pub struct SourceBuilder {
 }
 
 impl SourceBuilder {
-    pub(crate) fn new(subscription: SubscriptionName) -> Self {
+    pub(crate) fn new(splits: impl IntoIterator<Item = SubscriptionName>) -> Self {
         Self {
-            subscription,
+            splits: splits.into_iter().collect(),
             endpoint: Endpoint::production(Service::Pubsub),
             credentials: Credentials::application_default(),
             instance: None,
@@ -63,11 +57,12 @@ impl SourceBuilder {
     }
 
     /// The name that tells this source apart from others of the same host. Default: the
-    /// subscription's full name.
+    /// subscription's full name; a source of several subscriptions must be given one.
     ///
     /// It is saved with the state, and a state of another instance is refused: states that were
     /// swapped show up at once. All readers of one job that exchange their states have the same
-    /// name.
+    /// name. There is none to choose for several subscriptions: one made of their names would
+    /// change, and refuse every saved state, as soon as a subscription is added.
     pub fn instance(mut self, name: impl Into<String>) -> Self {
         self.instance = Some(name.into());
         self
@@ -83,16 +78,17 @@ impl SourceBuilder {
         self
     }
 
-    /// The number of pull streams. Default: 1; at most 50.
+    /// The number of pull streams of each split. Default: 1; at most 50 for each subscription.
     ///
     /// One stream carries about 10 MB/s from the service; more of them receive more, at the price
-    /// of more connections. All of them share the limits of this source.
+    /// of more connections. All of them share the limits of their subscription.
     pub fn streams(mut self, streams: usize) -> Self {
         self.settings.streams = streams;
         self
     }
 
-    /// The most deliveries that are leased and not settled, over all streams. Default: 100,000.
+    /// The most deliveries of each subscription that are leased and not settled, over all streams.
+    /// Default: 100,000.
     ///
     /// Throughput is at most this many per checkpoint interval. A delivery that was handed out
     /// costs only its ids, less than 250 bytes; the default is 25 MB at most.
@@ -183,70 +179,13 @@ impl SourceBuilder {
         Ok(source)
     }
 
-    /// Builds the source, and leaves it to the caller to run its driver.
+    /// Builds the source, and leaves it to the caller to run its driver: one for all of its
+    /// subscriptions.
     ///
     /// # Errors
     ///
     /// Whatever is wrong with the settings or the restored states, with the values named.
     pub fn build_with_driver(self) -> Result<(PubsubSource, Driver), BuildError> {
-        self.settings.check()?;
-        let instance: Arc<str> = self
-            .instance
-            .unwrap_or_else(|| self.subscription.as_str().to_owned())
-            .into();
-        let restoration = restoration(&self.subscription, &instance, self.restored)?;
-        let options = ConnectionOptions::default();
-        let endpoint = self.endpoint.to_string();
-        let channels = self.settings.streams.div_ceil(STREAMS_PER_CONNECTION);
-        let pulls = Connection::pull(
-            self.endpoint.clone(),
-            self.credentials.clone(),
-            self.settings.streams,
-            options.clone().channels(channels),
-        )?;
-        let calls = Connection::unary(self.endpoint, self.credentials, options)?;
-        let client_ids = (0..self.settings.streams)
-            .map(|_| uuid::Uuid::new_v4().to_string())
-            .collect();
-        let close_budget = self.settings.close_budget;
-        let machine = Machine::new(
-            driver::now(),
-            self.subscription.clone(),
-            instance,
-            self.settings,
-            restoration,
-        );
-        let shared = Shared::new(machine);
-        let driver = Driver::new(Parts {
-            shared: Arc::clone(&shared),
-            subscription: self.subscription.clone(),
-            endpoint,
-            pulls,
-            calls,
-            client_ids,
-        });
-        let source = PubsubSource::new(shared, self.subscription, close_budget);
-        Ok((source, driver))
+        assembly::assemble(self)
     }
-}
-
-/// What the states together say about this source's subscription.
-fn restoration(
-    subscription: &SubscriptionName,
-    instance: &str,
-    restored: Vec<Restored<SourceState>>,
-) -> Result<Restoration, StateError> {
-    let mut restoration = Restoration::default();
-    for Restored { epoch, state, .. } in restored {
-        if state.instance() != instance {
-            return Err(StateError::OtherInstance {
-                connector: SourceState::CONNECTOR,
-                found: state.instance().to_owned(),
-                expected: instance.to_owned(),
-            });
-        }
-        restoration.epoch = restoration.epoch.max(Some(epoch));
-        restoration.groups.extend(state.groups_of(subscription));
-    }
-    Ok(restoration)
 }

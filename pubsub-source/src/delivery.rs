@@ -2,8 +2,12 @@
 
 use std::{fmt, time::Duration};
 
-/// The number of bits that tell the deliveries of one batch apart.
-const INDEX_BITS: u32 = 16;
+/// The number of bits that tell the deliveries of one batch apart: four full responses.
+const INDEX_BITS: u32 = 12;
+
+/// The number of bits that tell the batches of one split apart: at 10,000 responses a second they
+/// last for three years.
+const BATCH_BITS: u32 = 40;
 
 /// Names one arrival of a message at this source.
 ///
@@ -17,12 +21,30 @@ impl DeliveryId {
     /// The most deliveries that one batch can tell apart.
     pub(crate) const MAX_BATCH: usize = 1 << INDEX_BITS;
 
+    /// The most splits that one source can tell apart.
+    pub(crate) const MAX_SPLITS: usize = 1 << (u64::BITS - BATCH_BITS - INDEX_BITS);
+
+    /// A delivery as its split's machine knows it.
     pub(crate) const fn new(batch: u64, index: u16) -> Self {
+        debug_assert!(batch >> BATCH_BITS == 0, "a split runs out of batches");
         Self(batch << INDEX_BITS | index as u64)
     }
 
+    /// The same delivery as a host knows it, who reads several splits.
+    pub(crate) const fn of_split(self, split: usize) -> Self {
+        debug_assert!(split < Self::MAX_SPLITS, "build() refuses more");
+        Self(self.0 | (split as u64) << (BATCH_BITS + INDEX_BITS))
+    }
+
+    /// The split's number, and the delivery as its machine knows it.
+    pub(crate) const fn apart(self) -> (usize, Self) {
+        let split = (self.0 >> (BATCH_BITS + INDEX_BITS)) as usize;
+        let own = self.0 & ((1 << (BATCH_BITS + INDEX_BITS)) - 1);
+        (split, Self(own))
+    }
+
     pub(crate) const fn batch(self) -> u64 {
-        self.0 >> INDEX_BITS
+        self.apart().1.0 >> INDEX_BITS
     }
 
     pub(crate) const fn index(self) -> usize {
@@ -38,7 +60,7 @@ impl fmt::Debug for DeliveryId {
 
 impl fmt::Display for DeliveryId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.batch(), self.index())
+        write!(f, "{}.{}.{}", self.apart().0, self.batch(), self.index())
     }
 }
 
@@ -54,4 +76,27 @@ pub enum Disposition {
     /// Give the message back, to be delivered again after this long: whole seconds, at most 600
     /// (the service's limit on a lease); a fraction counts as a whole second.
     NackAfter(Duration),
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn split_batch_and_index_are_kept_apart(
+            split in 0..DeliveryId::MAX_SPLITS,
+            batch in 0u64..1 << BATCH_BITS,
+            index in 0u16..1 << INDEX_BITS,
+        ) {
+            let own = DeliveryId::new(batch, index);
+            let id = own.of_split(split);
+            prop_assert_eq!(id.apart(), (split, own));
+            prop_assert_eq!(id.batch(), batch);
+            prop_assert_eq!(id.index(), usize::from(index));
+            prop_assert_eq!(id.to_string(), format!("{split}.{batch}.{index}"));
+        }
+    }
 }

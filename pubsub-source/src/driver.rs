@@ -1,6 +1,7 @@
 //! Performs what the machine wants done, and tells it what came of it.
 
 mod clock;
+mod fate;
 #[cfg(feature = "metrics")]
 mod figures;
 mod notices;
@@ -9,6 +10,7 @@ mod request;
 mod verdict;
 
 pub(crate) use clock::now;
+pub(crate) use fate::Fate;
 #[cfg(test)]
 pub(crate) use pull::take_apart;
 
@@ -24,7 +26,11 @@ use std::{
 };
 
 use connector_core::Cause;
-use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use futures::{
+    FutureExt, StreamExt,
+    future::{BoxFuture, join_all},
+    stream::FuturesUnordered,
+};
 use gcp_wire::{Connection, SubscriptionName};
 use tokio::{
     sync::mpsc,
@@ -48,7 +54,8 @@ const EFFECTS_PER_TURN: usize = 64;
 /// that the task is stuck.
 const COMMANDS: usize = 8;
 
-/// The work of a source: polls its connections and timers. Ends when the source is closed.
+/// The work of a source: polls its connections and timers, of all its subscriptions. Ends when the
+/// source is closed.
 ///
 /// Returned by [`SourceBuilder::build_with_driver`](crate::SourceBuilder::build_with_driver) for
 /// hosts that place it themselves: spawn it, and never poll it in the same `select!` as an inline
@@ -62,13 +69,17 @@ const COMMANDS: usize = 8;
 pub struct Driver(BoxFuture<'static, ()>);
 
 impl Driver {
-    pub(crate) fn new(parts: Parts) -> Self {
-        // Made here and not inside: a driver that is dropped before its first poll says so too.
-        let farewell = Farewell {
-            shared: Arc::clone(&parts.shared),
-            cause: driver_gone(),
-        };
-        Self(Box::pin(run(parts, farewell)))
+    pub(crate) fn new(splits: impl IntoIterator<Item = Parts>) -> Self {
+        let runs = splits.into_iter().map(|parts| {
+            // Made here and not inside: a driver that is dropped before its first poll says so too.
+            let farewell = Farewell {
+                shared: Arc::clone(&parts.shared),
+                fate: parts.fate.clone(),
+                cause: driver_gone(),
+            };
+            run(parts, farewell)
+        });
+        Self(Box::pin(join_all(runs.collect::<Vec<_>>()).map(drop)))
     }
 }
 
@@ -86,10 +97,11 @@ impl fmt::Debug for Driver {
     }
 }
 
-/// What a driver works with.
+/// What the work of one split is done with.
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) shared: Arc<Shared>,
+    pub(crate) fate: Fate,
     pub(crate) subscription: SubscriptionName,
     /// For the log.
     pub(crate) endpoint: String,
@@ -102,12 +114,15 @@ pub(crate) struct Parts {
 /// Tells everybody when the driver is gone, however that comes about.
 struct Farewell {
     shared: Arc<Shared>,
+    fate: Fate,
     cause: Cause,
 }
 
 impl Drop for Farewell {
     fn drop(&mut self) {
-        self.shared.end(now(), self.cause.clone());
+        if let Some(fallen) = self.shared.end(now(), self.cause.clone()) {
+            self.fate.tell(&fallen);
+        }
     }
 }
 
@@ -161,6 +176,8 @@ impl Work {
 
     async fn run(mut self) {
         let shared = Arc::clone(&self.parts.shared);
+        let fate = self.parts.fate.clone();
+        let mut fallen = pin!(fate.fallen().fuse());
         let mut timer = pin!(tokio::time::sleep(std::time::Duration::ZERO));
         let mut armed = None;
         loop {
@@ -181,6 +198,7 @@ impl Work {
                 biased;
                 Some((call, verdict)) = self.calls.next() => self.answered(call, verdict),
                 Some(ended) = self.tasks.join_next() => self.stream_task_ended(ended),
+                cause = &mut fallen => self.follow(cause),
                 () = shared.work() => {}
                 () = timer.as_mut(), if deadline.is_some() => armed = None,
                 () = tokio::task::yield_now(), if busy => {}
@@ -231,6 +249,9 @@ impl Work {
                 Turn::Idle(deadline) => deadline,
                 Turn::Busy | Turn::Over => Some(now),
             };
+            if let Some(cause) = state.machine.fallen() {
+                self.parts.fate.tell(cause);
+            }
             #[cfg(feature = "metrics")]
             self.figures.publish(now, || state.machine.stats(now));
             turn
@@ -334,6 +355,16 @@ impl Work {
         });
         // A poisoned machine is noticed by the next turn.
         drop(outcome);
+    }
+
+    /// Another split of the source died.
+    fn follow(&self, cause: Cause) {
+        let told = self
+            .parts
+            .shared
+            .with(|state| state.machine.fall(now(), cause));
+        // A poisoned machine is noticed by the next turn.
+        drop(told);
     }
 
     fn stream_task_ended(&mut self, ended: Result<StreamId, tokio::task::JoinError>) {

@@ -163,6 +163,17 @@ pub enum SettleError {
     },
 }
 
+impl SettleError {
+    /// About the delivery as the host knows it.
+    pub(crate) fn about(self, delivery: DeliveryId) -> Self {
+        match self {
+            Self::Sealed { epoch, .. } => Self::Sealed { delivery, epoch },
+            Self::Unknown { .. } => Self::Unknown { delivery },
+            other @ (Self::DelayTooLong { .. } | Self::Closed { .. }) => other,
+        }
+    }
+}
+
 /// Why a source could not be built. Nothing was connected or restored.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]

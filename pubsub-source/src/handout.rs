@@ -47,6 +47,11 @@ impl HandOut {
         Ok(message)
     }
 
+    /// Whether everything that was taken is handed out, or dropped.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
     /// What was handed out and the machine does not know of yet.
     pub(crate) fn left(&self) -> Limits {
         self.left

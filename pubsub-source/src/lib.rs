@@ -13,6 +13,7 @@ mod shared;
 #[cfg(test)]
 mod simulation;
 mod source;
+mod split;
 mod state;
 mod stats;
 

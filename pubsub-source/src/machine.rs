@@ -105,6 +105,8 @@ pub(crate) struct Machine {
     phase: Phase,
     /// The terminal error, until the reader has had it.
     error: Option<SourceError>,
+    /// Whether it ends because of an error, and not because its host closes it.
+    failed: bool,
     deliveries: Deliveries,
     leases: Leases,
     /// The length of new leases.
@@ -169,6 +171,7 @@ impl Machine {
             cadence,
             phase: Phase::Running,
             error: None,
+            failed: false,
             exactly_once: false,
             effects: VecDeque::new(),
             settles: BTreeMap::new(),
@@ -331,6 +334,11 @@ impl Machine {
             Phase::Running => None,
             Phase::Closing { cause, .. } | Phase::Closed { cause } => Some(cause),
         }
+    }
+
+    /// What it died of, if it did not end in good order.
+    pub(crate) fn fallen(&self) -> Option<&Cause> {
+        self.closed().filter(|_| self.failed)
     }
 
     /// The terminal error, once.

@@ -136,14 +136,16 @@ impl Shared {
         self.driver.notified().await;
     }
 
-    /// The driver has ended: whoever still waits learns it.
-    pub(crate) fn end(&self, now: Instant, cause: Cause) {
+    /// The driver has ended: whoever still waits learns it. Answers what the machine died of, if
+    /// that was not in good order.
+    pub(crate) fn end(&self, now: Instant, cause: Cause) -> Option<Cause> {
         let mut state = match self.state.lock() {
             Ok(state) => state,
             // The resolvers are plain maps, whole whatever happened to the machine.
             Err(poisoned) => poisoned.into_inner(),
         };
-        if !self.state.is_poisoned() && !state.machine.is_closed() {
+        let poisoned = self.state.is_poisoned();
+        if !poisoned && !state.machine.is_closed() {
             state.machine.fail(
                 now,
                 SourceError::DriverGone {
@@ -151,6 +153,10 @@ impl Shared {
                 },
             );
         }
+        let fallen = match state.machine.fallen() {
+            None if poisoned => Some(cause.clone()),
+            fallen => fallen.cloned(),
+        };
         let cause = match state.machine.closed() {
             Some(cause) => cause.clone(),
             None => cause,
@@ -174,6 +180,7 @@ impl Shared {
         if let Some(reader) = reader {
             reader.wake();
         }
+        fallen
     }
 }
 

@@ -1,15 +1,16 @@
 //! The handle that the host holds.
 
+mod joining;
+
 use std::{
     fmt,
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
 
 use connector_core::{Checkpoint, CheckpointError, Committed, Epoch, Receipt};
-use futures::{Stream, stream::FusedStream};
+use futures::{Stream, future::join_all, stream::FusedStream};
 use gcp_wire::SubscriptionName;
 
 use crate::{
@@ -17,18 +18,23 @@ use crate::{
     delivery::{DeliveryId, Disposition},
     driver,
     error::{SettleError, SourceError, driver_gone},
-    handout::{HandOut, Pause},
     message::Message,
-    shared::{Shared, State},
+    split::SplitReader,
     state::SourceState,
     stats::Stats,
 };
+use joining::{joined, last_word};
 
 /// How much longer than its budget a close may take before the driver counts as gone.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// A Pub/Sub subscription as a stream of messages whose acknowledgement follows the host's
+/// Pub/Sub subscriptions as one stream of messages whose acknowledgement follows the host's
 /// checkpoints.
+///
+/// Reads one subscription ([`builder`](Self::builder)) or several
+/// ([`builder_of`](Self::builder_of)). Several take turns, one response each, so that none starves
+/// another; a checkpoint cuts all of them in the one call; an error of one ends the source, and the
+/// others give back what they hold.
 ///
 /// Connects when it is first polled. An `Err` is the stream's last word: everything that may pass
 /// is retried inside.
@@ -41,31 +47,40 @@ const GRACE: Duration = Duration::from_secs(1);
 /// Dropping the source gives back what was not committed, as far as the runtime lives long enough;
 /// [`close`](Self::close) waits for it.
 pub struct PubsubSource {
-    shared: Arc<Shared>,
-    subscription: SubscriptionName,
+    /// One per subscription, in the order of their names; never empty.
+    splits: Vec<SplitReader>,
+    /// Whose turn it is to hand out.
+    turn: usize,
     close_budget: Duration,
-    out: HandOut,
-    started: bool,
     ended: bool,
 }
 
 impl PubsubSource {
     /// Begins to build a source that reads `subscription`.
     pub fn builder(subscription: SubscriptionName) -> SourceBuilder {
-        SourceBuilder::new(subscription)
+        SourceBuilder::new([subscription])
     }
 
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        subscription: SubscriptionName,
-        close_budget: Duration,
-    ) -> Self {
+    /// Begins to build a source that reads several splits as one stream.
+    ///
+    /// A split is a part of a subscription, and the service decides which messages a part gets. So
+    /// splits of one subscription are read as one, with as many times the
+    /// [`streams`](SourceBuilder::streams): read side by side they would not know each other's
+    /// deliveries, and what the service delivers to both would be handed out twice.
+    ///
+    /// Several subscriptions need an [`instance`](SourceBuilder::instance).
+    pub fn builder_of<S>(splits: impl IntoIterator<Item = S>) -> SourceBuilder
+    where
+        S: Into<SubscriptionName>,
+    {
+        SourceBuilder::new(splits.into_iter().map(Into::into))
+    }
+
+    pub(crate) fn new(splits: Vec<SplitReader>, close_budget: Duration) -> Self {
         Self {
-            shared,
-            subscription,
+            splits,
+            turn: 0,
             close_budget,
-            out: HandOut::default(),
-            started: false,
             ended: false,
         }
     }
@@ -86,16 +101,12 @@ impl PubsubSource {
         delivery: DeliveryId,
         disposition: Disposition,
     ) -> Result<Receipt<Committed>, SettleError> {
-        let now = driver::now();
-        let out = &mut self.out;
-        let settled = self.shared.with(|state| {
-            out.report(&mut state.machine, now);
-            let settle = state.machine.settle(delivery, disposition)?;
-            let (resolver, receipt) = Receipt::channel();
-            state.settles.insert(settle, resolver);
-            Ok(receipt)
-        });
-        settled.unwrap_or_else(|cause| Err(SettleError::Closed { cause }))
+        let (split, own) = delivery.apart();
+        let Some(split) = self.splits.get_mut(split) else {
+            return Err(SettleError::Unknown { delivery });
+        };
+        let settled = split.settle(own, disposition);
+        settled.map_err(|error| error.about(delivery))
     }
 
     /// The receipt of what restored states name.
@@ -104,20 +115,7 @@ impl PubsubSource {
     /// their messages come again, so all of them count as `lapsed`: they may come again, and are
     /// then acknowledged and not handed out.
     pub fn restored(&mut self) -> Receipt<Committed> {
-        let receipt = self.shared.with(|state| {
-            if let Some(cause) = state.machine.closed() {
-                return Receipt::failed(CheckpointError::Closed {
-                    cause: cause.clone(),
-                });
-            }
-            if state.machine.is_started() {
-                return Receipt::ready(restored(state));
-            }
-            let (resolver, receipt) = Receipt::channel();
-            state.restores.push(resolver);
-            receipt
-        });
-        receipt.unwrap_or_else(|cause| Receipt::failed(CheckpointError::Closed { cause }))
+        joined(self.splits.iter().map(SplitReader::restored))
     }
 
     /// Forgets the ids of durable epochs, so that what comes again is handed out.
@@ -125,35 +123,39 @@ impl PubsubSource {
     /// For an operator who seeks the subscription back on purpose. Without this, what a restored
     /// state names would be acknowledged and not handed out when it comes again.
     pub fn forget_seen(&mut self) {
-        let told = self.shared.with(|state| state.machine.forget_seen());
-        // A source that has ended hands nothing out any more.
-        drop(told);
+        self.splits.iter().for_each(SplitReader::forget_seen);
     }
 
-    /// What the source has done and holds.
+    /// What the source has done and holds, over all its subscriptions.
+    ///
+    /// What each of them counts for itself adds up. Snapshots and commits are the source's, and
+    /// spans of time are the longest.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let now = driver::now();
-        let stats = self.shared.with(|state| state.machine.stats(now));
-        let (mut stats, left) = (stats.unwrap_or_default(), self.out.left());
-        stats.handed_out += left.items as u64;
-        stats.buffered = stats.buffered.saturating_sub(left.items);
-        stats.buffered_bytes = stats.buffered_bytes.saturating_sub(left.bytes);
-        stats
+        let splits = self.splits.iter().map(SplitReader::stats);
+        splits.reduce(Stats::with).unwrap_or_default()
     }
 
-    /// The subscription that is read.
+    /// What the source has done and holds, subscription by subscription.
     #[must_use]
-    pub fn subscription(&self) -> &SubscriptionName {
-        &self.subscription
+    pub fn stats_by_split(&self) -> Vec<(&SubscriptionName, Stats)> {
+        let splits = self.splits.iter();
+        splits
+            .map(|split| (split.subscription(), split.stats()))
+            .collect()
+    }
+
+    /// The subscriptions that are read, each once, in the order of their names.
+    pub fn subscriptions(&self) -> impl Iterator<Item = &SubscriptionName> + '_ {
+        self.splits.iter().map(SplitReader::subscription)
     }
 
     /// Ends the source: finishes what was committed, and gives everything else back, so that
     /// another subscriber gets it at once.
     ///
-    /// Takes at most `close_budget`, 5 s by default. Giving back counts as a delivery attempt on a
-    /// subscription with a dead-letter policy. After this the stream ends, and every call answers
-    /// `Closed`.
+    /// Takes at most `close_budget`, 5 s by default, for all subscriptions together. Giving back
+    /// counts as a delivery attempt on a subscription with a dead-letter policy. After this the
+    /// stream ends, and every call answers `Closed`.
     ///
     /// # Errors
     ///
@@ -164,25 +166,21 @@ impl PubsubSource {
     ///
     /// Dropping the future does not stop the closing.
     pub async fn close(&mut self) -> Result<(), SourceError> {
-        let now = driver::now();
-        let out = &mut self.out;
-        // What was poisoned has ended too, and tells why below.
-        drop(self.shared.with(|state| {
-            out.clear(&mut state.machine, now);
-            state.machine.close(now);
-        }));
-        let mut ended = self.shared.ended();
+        self.splits.iter_mut().for_each(SplitReader::close);
+        let ends: Vec<_> = self.splits.iter().map(SplitReader::driver_ended).collect();
+        let ends = ends.into_iter().map(|mut ended| async move {
+            // The sender lives in what the handle shares with its driver.
+            drop(ended.wait_for(|ended| *ended).await);
+        });
         let limit = self.close_budget.saturating_add(GRACE);
-        let waited = tokio::time::timeout(limit, ended.wait_for(|ended| *ended)).await;
+        let waited = tokio::time::timeout(limit, join_all(ends)).await;
         self.ended = true;
-        let error = self.shared.with(|state| state.machine.take_error());
-        match (error, waited) {
-            (Ok(Some(error)), _) => Err(error),
-            (Ok(None), Ok(_)) => Ok(()),
-            (Ok(None), Err(_)) => Err(SourceError::DriverGone {
+        match (last_word(&mut self.splits), waited) {
+            (Some(error), _) => Err(error),
+            (None, Ok(_)) => Ok(()),
+            (None, Err(_)) => Err(SourceError::DriverGone {
                 cause: driver_gone(),
             }),
-            (Err(cause), _) => Err(SourceError::DriverGone { cause }),
         }
     }
 
@@ -190,61 +188,57 @@ impl PubsubSource {
         if self.ended {
             return Poll::Ready(None);
         }
-        loop {
-            let now = driver::now();
-            match self.out.pop(now, self.shared.revoked()) {
-                Ok(message) => return Poll::Ready(Some(Ok(message))),
-                Err(Pause::Empty) if !self.started => self.start(),
-                Err(Pause::Empty | Pause::Stale) => {}
-            }
-            let out = &mut self.out;
-            let found = self.shared.with(|state| {
-                out.refresh(&mut state.machine, now);
-                if out.fill(&mut state.machine, now) {
-                    return Poll::Ready(None);
+        let mut live = false;
+        for _ in 0..self.splits.len() {
+            let at = self.turn;
+            let split = &mut self.splits[at];
+            match split.poll_message(cx) {
+                Poll::Ready(Some(mut message)) => {
+                    message.delivery = message.delivery.of_split(at);
+                    if split.is_drained() {
+                        self.pass_on();
+                    }
+                    return Poll::Ready(Some(Ok(message)));
                 }
-                if state.machine.closed().is_some() {
-                    return Poll::Ready(Some(state.machine.take_error()));
-                }
-                state.reader = Some(cx.waker().clone());
-                Poll::Pending
-            });
-            match found {
-                Ok(Poll::Ready(None)) => {}
-                Ok(Poll::Ready(Some(end))) => {
-                    self.ended = true;
-                    return Poll::Ready(end.map(Err));
-                }
-                Ok(Poll::Pending) => return Poll::Pending,
-                Err(cause) => {
-                    self.ended = true;
-                    return Poll::Ready(Some(Err(SourceError::DriverGone { cause })));
+                Poll::Pending => live = true,
+                // An error of one is the source's; whoever only follows it has none.
+                Poll::Ready(None) => {
+                    if let Some(error) = last_word(&mut self.splits) {
+                        self.ended = true;
+                        return Poll::Ready(Some(Err(error)));
+                    }
                 }
             }
+            self.pass_on();
         }
+        if live {
+            return Poll::Pending;
+        }
+        self.ended = true;
+        Poll::Ready(None)
     }
 
-    fn start(&mut self) {
-        self.started = true;
+    /// One response of a split, then one of the next.
+    fn pass_on(&mut self) {
+        self.turn = (self.turn + 1) % self.splits.len();
+    }
+
+    /// A source with a split that has ended answers nothing else any more.
+    fn refuse_when_closed(&self) -> Result<(), CheckpointError> {
+        let closed = self.splits.iter().find_map(SplitReader::closed);
+        closed.map_or(Ok(()), |cause| Err(CheckpointError::Closed { cause }))
+    }
+
+    fn cut(&mut self, epoch: Epoch) -> Result<SourceState, CheckpointError> {
+        self.refuse_when_closed()?;
         let now = driver::now();
-        let waiting = self.shared.with(|state| {
-            state.machine.start(now);
-            let committed = restored(state);
-            (std::mem::take(&mut state.restores), committed)
-        });
-        if let Ok((waiting, committed)) = waiting {
-            for resolver in waiting {
-                resolver.resolve(Ok(committed));
-            }
+        let mut states = Vec::with_capacity(self.splits.len());
+        for split in &mut self.splits {
+            // All of them are at the same epoch, so either all refuse this one or none does.
+            states.push(split.snapshot(now, epoch)?);
         }
+        SourceState::join(states).ok_or_else(CheckpointError::driver_gone)
     }
-}
-
-/// What a restore commits: ids whose leases ended with the process that held them.
-fn restored(state: &State) -> Committed {
-    let mut committed = Committed::default();
-    committed.lapsed = state.machine.restored_ids();
-    committed
 }
 
 impl Stream for PubsubSource {
@@ -271,55 +265,30 @@ impl Checkpoint for PubsubSource {
     type State = SourceState;
 
     fn snapshot(&mut self, epoch: Epoch) -> Receipt<SourceState> {
-        let now = driver::now();
-        let out = &mut self.out;
-        let taken = self.shared.with(|state| {
-            out.report(&mut state.machine, now);
-            state.machine.snapshot(now, epoch)
-        });
-        match taken {
-            Ok(Ok(state)) => Receipt::ready(state),
-            Ok(Err(error)) => Receipt::failed(error),
-            Err(cause) => Receipt::failed(CheckpointError::Closed { cause }),
+        match self.cut(epoch) {
+            Ok(state) => Receipt::ready(state),
+            Err(error) => Receipt::failed(error),
         }
     }
 
     fn commit(&mut self, epoch: Epoch) -> Receipt<Committed> {
-        let now = driver::now();
-        let committed = self.shared.with(|state| {
-            let commit = state.machine.commit(now, epoch)?;
-            let (resolver, receipt) = Receipt::channel();
-            state.commits.insert(commit, resolver);
-            Ok(receipt)
-        });
-        match committed {
-            Ok(Ok(receipt)) => receipt,
-            Ok(Err(error)) => Receipt::failed(error),
-            Err(cause) => Receipt::failed(CheckpointError::Closed { cause }),
+        if let Err(error) = self.refuse_when_closed() {
+            return Receipt::failed(error);
         }
+        let now = driver::now();
+        joined(self.splits.iter().map(|split| split.commit(now, epoch)))
     }
 
     fn abort(&mut self, epoch: Epoch) {
-        // Nothing to abort in a source that has ended.
-        drop(self.shared.with(|state| state.machine.abort(epoch)));
-    }
-}
-
-impl Drop for PubsubSource {
-    fn drop(&mut self) {
-        let now = driver::now();
-        let out = &mut self.out;
-        drop(self.shared.with(|state| {
-            out.clear(&mut state.machine, now);
-            state.machine.close(now);
-        }));
+        self.splits.iter().for_each(|split| split.abort(epoch));
     }
 }
 
 impl fmt::Debug for PubsubSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.subscriptions().map(SubscriptionName::as_str).collect();
         f.debug_struct("PubsubSource")
-            .field("subscription", &self.subscription)
+            .field("subscriptions", &names)
             .field("ended", &self.ended)
             .finish_non_exhaustive()
     }

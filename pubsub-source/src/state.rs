@@ -93,6 +93,14 @@ impl SourceState {
         }
     }
 
+    /// The states of a source's splits, of different subscriptions, as the source's one.
+    pub(crate) fn join(splits: impl IntoIterator<Item = Self>) -> Option<Self> {
+        splits.into_iter().reduce(|mut all, split| {
+            all.subscriptions.extend(split.subscriptions);
+            all
+        })
+    }
+
     /// The number of messages that the state names.
     #[must_use]
     pub fn named(&self) -> usize {

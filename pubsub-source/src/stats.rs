@@ -118,6 +118,42 @@ impl Stats {
         ]
     }
 
+    /// These and those of another split, as the stats of a source that reads both.
+    ///
+    /// What each split counts for itself adds up; what the source does to all its splits at once,
+    /// and what is a span of time, is the larger one.
+    #[must_use]
+    pub(crate) fn with(self, other: Self) -> Self {
+        Self {
+            received: self.received + other.received,
+            received_bytes: self.received_bytes + other.received_bytes,
+            handed_out: self.handed_out + other.handed_out,
+            acknowledged: self.acknowledged + other.acknowledged,
+            lapsed: self.lapsed + other.lapsed,
+            lapsed_in_buffer: self.lapsed_in_buffer + other.lapsed_in_buffer,
+            released: self.released + other.released,
+            extended: self.extended + other.extended,
+            redelivered: self.redelivered + other.redelivered,
+            recognised: self.recognised + other.recognised,
+            held_too_long: self.held_too_long + other.held_too_long,
+            seen_overflowed: self.seen_overflowed + other.seen_overflowed,
+            retried: self.retried + other.retried,
+            streams_opened: self.streams_opened + other.streams_opened,
+            snapshots: self.snapshots.max(other.snapshots),
+            commits: self.commits.max(other.commits),
+            open_streams: self.open_streams + other.open_streams,
+            buffered: self.buffered + other.buffered,
+            buffered_bytes: self.buffered_bytes + other.buffered_bytes,
+            leased: self.leased + other.leased,
+            seen: self.seen + other.seen,
+            pending_commits: self.pending_commits.max(other.pending_commits),
+            told_limit: self.told_limit + other.told_limit,
+            lease_seconds: self.lease_seconds.max(other.lease_seconds),
+            oldest_held_seconds: self.oldest_held_seconds.max(other.oldest_held_seconds),
+            commit_seconds: self.commit_seconds.max(other.commit_seconds),
+        }
+    }
+
     pub(crate) fn seconds(span: Duration) -> f64 {
         span.as_secs_f64()
     }

@@ -25,7 +25,7 @@ use gcp_emulator::{Code, Fault, Method, Rule, RuleId, pubsub::state::LateAcks};
 use pubsub_source::{Message, PubsubSource, SourceError, SourceState};
 use tokio::task::JoinHandle;
 
-use world::{SUBSCRIPTION, World, number};
+use world::{OTHER, OTHER_TOPIC, SUBSCRIPTION, TOPIC, World, number};
 
 /// Shorter than a lease, which is 60 s here, and longer than anything a healthy service makes a
 /// source wait for.
@@ -33,15 +33,19 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 struct SourceWorld {
     world: World,
+    /// The topics, in turn for one number after the other, and their subscriptions.
+    splits: &'static [(&'static str, &'static str)],
     drivers: Vec<JoinHandle<()>>,
     holding: Option<RuleId>,
     broken: Option<RuleId>,
 }
 
 impl SourceWorld {
-    fn new() -> Self {
+    fn with(splits: &'static [(&'static str, &'static str)]) -> Self {
+        let world = World::with(|server| server.late_acks(LateAcks::Never), |_| {});
         Self {
-            world: World::with(|server| server.late_acks(LateAcks::Never), |_| {}),
+            world: world.with_other(|_| {}),
+            splits,
             drivers: Vec::new(),
             holding: None,
             broken: None,
@@ -53,9 +57,10 @@ impl Harness for SourceWorld {
     type Connector = PubsubSource;
 
     async fn make(&mut self, restored: Vec<Restored<SourceState>>) -> PubsubSource {
+        let subscriptions: Vec<&str> = self.splits.iter().map(|(_, name)| *name).collect();
         let (source, driver) = self
             .world
-            .source()
+            .source_of(&subscriptions)
             .restore(restored)
             .build_with_driver()
             .unwrap();
@@ -92,14 +97,21 @@ impl Harness for SourceWorld {
 
     async fn outside(&mut self) -> Vec<u64> {
         let seen = self.world.emulator.observe();
-        let record = seen.subscription(SUBSCRIPTION);
-        let acked = record.acked_ids();
-        seen.topic(world::TOPIC)
-            .messages
-            .iter()
-            .filter(|message| acked.contains(message.message_id.as_str()))
-            .map(|message| std::str::from_utf8(&message.data).unwrap().parse().unwrap())
-            .collect()
+        let mut numbers = Vec::new();
+        for (topic, subscription) in self.splits {
+            let record = seen.subscription(subscription);
+            let acked = record.acked_ids();
+            numbers.extend(
+                seen.topic(topic)
+                    .messages
+                    .iter()
+                    .filter(|message| acked.contains(message.message_id.as_str()))
+                    .map(|message| -> u64 {
+                        std::str::from_utf8(&message.data).unwrap().parse().unwrap()
+                    }),
+            );
+        }
+        numbers
     }
 
     async fn hold(&mut self, hold: Hold) {
@@ -141,26 +153,38 @@ impl SourceHarness for SourceWorld {
     }
 
     async fn publish(&mut self, numbers: &[u64]) {
-        self.world.publish(numbers.iter().copied());
+        let splits = self.splits.len() as u64;
+        for (at, (topic, _)) in (0..).zip(self.splits) {
+            let own = numbers.iter().filter(|number| *number % splits == at);
+            self.world.publish_to(topic, own.copied());
+        }
     }
 
     async fn lapse(&mut self) {
-        let ids: Vec<String> = self
-            .world
-            .emulator
-            .observe()
-            .topic(world::TOPIC)
-            .messages
-            .iter()
-            .map(|message| message.message_id.clone())
-            .collect();
-        for id in ids {
-            self.world.emulator.redeliver_early(SUBSCRIPTION, &id);
+        for (topic, subscription) in self.splits {
+            let seen = self.world.emulator.observe();
+            for message in &seen.topic(topic).messages {
+                self.world
+                    .emulator
+                    .redeliver_early(subscription, &message.message_id);
+            }
         }
     }
 }
 
-connector_core::conformance_tests! {
-    #[tokio::test(start_paused = true)]
-    source: SourceWorld::new()
+mod one_split {
+    connector_core::conformance_tests! {
+        #[tokio::test(start_paused = true)]
+        source: super::SourceWorld::with(&[(super::TOPIC, super::SUBSCRIPTION)])
+    }
+}
+
+mod two_splits {
+    connector_core::conformance_tests! {
+        #[tokio::test(start_paused = true)]
+        source: super::SourceWorld::with(&[
+            (super::TOPIC, super::SUBSCRIPTION),
+            (super::OTHER_TOPIC, super::OTHER),
+        ])
+    }
 }

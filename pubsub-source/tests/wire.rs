@@ -25,5 +25,7 @@ mod leases;
 mod redelivery;
 #[path = "wire/settling.rs"]
 mod settling;
+#[path = "wire/splits.rs"]
+mod splits;
 #[path = "wire/streams.rs"]
 mod streams;

@@ -20,7 +20,17 @@ impl Machine {
             Phase::Closing { .. } | Phase::Closed { .. } => return,
         }
         self.error = Some(error.clone());
-        self.begin_closing(now, Cause::new(error));
+        self.fall(now, Cause::new(error));
+    }
+
+    /// Ends together with what died of `cause`, whose error tells about it.
+    pub(crate) fn fall(&mut self, now: Instant, cause: Cause) {
+        match self.phase {
+            Phase::Running => {}
+            Phase::Closing { .. } | Phase::Closed { .. } => return,
+        }
+        self.failed = true;
+        self.begin_closing(now, cause);
     }
 
     fn begin_closing(&mut self, now: Instant, cause: Cause) {

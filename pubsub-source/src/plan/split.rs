@@ -35,6 +35,18 @@ impl Split {
     }
 }
 
+impl From<Split> for SubscriptionName {
+    fn from(split: Split) -> Self {
+        split.subscription
+    }
+}
+
+impl From<&Split> for SubscriptionName {
+    fn from(split: &Split) -> Self {
+        split.subscription.clone()
+    }
+}
+
 /// The subscription's full name, `#`, and the number.
 impl fmt::Display for Split {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

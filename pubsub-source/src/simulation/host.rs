@@ -261,11 +261,12 @@ impl World {
                 // Names of deliveries do not matter any more: what is in the open epoch by fold
                 // is not settled by the host again.
                 let folded = held.into_iter().zip(0u16..);
-                let tag = u64::MAX >> 16;
+                let tag = (1 << 40) - 1;
                 let free = client.open.len();
                 client.open.extend(folded.map(|(held, index)| {
                     let index = index.wrapping_add(u16::try_from(free % 60_000).unwrap_or(0));
-                    (DeliveryId::new(tag - epoch.get(), index), held)
+                    let batch = tag - 16 * epoch.get() - u64::from(index >> 12);
+                    (DeliveryId::new(batch, index & 0xfff), held)
                 }));
             }
         }

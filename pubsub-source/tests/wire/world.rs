@@ -11,10 +11,16 @@ use gcp_emulator::{
         state::SubscriptionRecord,
     },
 };
-use pubsub_source::{Endpoint, Message, PubsubSource, SourceBuilder, SourceError, SourceState};
+use pubsub_source::{
+    Endpoint, Message, PubsubSource, SourceBuilder, SourceError, SourceState, SubscriptionName,
+};
 
 pub const TOPIC: &str = "projects/demo-project/topics/t11";
 pub const SUBSCRIPTION: &str = "projects/demo-project/subscriptions/s11";
+
+/// What a world that has two of each has beside these.
+pub const OTHER_TOPIC: &str = "projects/demo-project/topics/t12";
+pub const OTHER: &str = "projects/demo-project/subscriptions/s12";
 
 /// Far longer than anything takes that a test waits for; in paused time it costs nothing.
 pub const LONG: Duration = Duration::from_secs(900);
@@ -40,6 +46,25 @@ impl World {
         Self { emulator }
     }
 
+    /// One more topic with one more subscription.
+    pub fn with_other(self, subscription: impl FnOnce(&mut Subscription)) -> Self {
+        self.emulator.create_topic(OTHER_TOPIC).unwrap();
+        self.emulator
+            .create_subscription(OTHER, OTHER_TOPIC, subscription)
+            .unwrap();
+        self
+    }
+
+    /// A source that reads these subscriptions, all of one job.
+    pub fn source_of(&self, subscriptions: &[&str]) -> SourceBuilder {
+        let names = subscriptions
+            .iter()
+            .map(|name| name.parse::<SubscriptionName>().unwrap());
+        PubsubSource::builder_of(names)
+            .instance("a job")
+            .endpoint(Endpoint::in_memory(self.emulator.dialer()))
+    }
+
     /// A source that reads the subscription.
     pub fn source(&self) -> SourceBuilder {
         PubsubSource::builder(SUBSCRIPTION.parse().unwrap())
@@ -48,6 +73,11 @@ impl World {
 
     /// Publishes one message per number, in requests that the service takes.
     pub fn publish(&self, numbers: impl IntoIterator<Item = u64>) {
+        self.publish_to(TOPIC, numbers);
+    }
+
+    /// As [`publish`](Self::publish), to a topic by name.
+    pub fn publish_to(&self, topic: &str, numbers: impl IntoIterator<Item = u64>) {
         let messages: Vec<PubsubMessage> = numbers
             .into_iter()
             .map(|number| PubsubMessage {
@@ -56,7 +86,7 @@ impl World {
             })
             .collect();
         for request in messages.chunks(1000) {
-            self.emulator.publish(TOPIC, request.to_vec()).unwrap();
+            self.emulator.publish(topic, request.to_vec()).unwrap();
         }
     }
 

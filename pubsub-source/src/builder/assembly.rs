@@ -1,0 +1,146 @@
+//! The parts of a source, put together.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use connector_core::{Restored, StateError, Versioned};
+use gcp_wire::{Connection, ConnectionOptions, SubscriptionName};
+
+use super::SourceBuilder;
+use crate::{
+    delivery::DeliveryId,
+    driver::{self, Driver, Fate, Parts},
+    error::BuildError,
+    machine::{Machine, Restoration},
+    settings::Settings,
+    shared::Shared,
+    source::PubsubSource,
+    split::SplitReader,
+    state::SourceState,
+};
+
+/// Pull streams that share a connection: each carries up to about 10 MB/s.
+const STREAMS_PER_CONNECTION: usize = 4;
+
+/// Subscriptions whose requests share a connection: each has at most 24 under way, and a connection
+/// takes 100.
+const SPLITS_PER_CONNECTION: usize = 4;
+
+/// Builds a source from its settings.
+pub(super) fn assemble(builder: SourceBuilder) -> Result<(PubsubSource, Driver), BuildError> {
+    let splits = settings_of_each(&builder)?;
+    let instance = instance(builder.instance, &splits)?;
+    let streams: usize = splits.values().map(|settings| settings.streams).sum();
+    let options = ConnectionOptions::default();
+    let pulls = Connection::pull(
+        builder.endpoint.clone(),
+        builder.credentials.clone(),
+        streams,
+        options
+            .clone()
+            .channels(streams.div_ceil(STREAMS_PER_CONNECTION)),
+    )?;
+    let endpoint = builder.endpoint.to_string();
+    let calls = Connection::unary(
+        builder.endpoint,
+        builder.credentials,
+        options.channels(splits.len().div_ceil(SPLITS_PER_CONNECTION)),
+    )?;
+    let fate = Fate::new();
+    let (mut readers, mut parts) = (Vec::new(), Vec::new());
+    for (subscription, settings) in splits {
+        let restoration = restoration(&subscription, &instance, &builder.restored)?;
+        let client_ids = (0..settings.streams)
+            .map(|_| uuid::Uuid::new_v4().to_string())
+            .collect();
+        let shared = Shared::new(Machine::new(
+            driver::now(),
+            subscription.clone(),
+            Arc::clone(&instance),
+            settings,
+            restoration,
+        ));
+        readers.push(SplitReader::new(Arc::clone(&shared), subscription.clone()));
+        parts.push(Parts {
+            shared,
+            fate: fate.clone(),
+            subscription,
+            endpoint: endpoint.clone(),
+            pulls: pulls.clone(),
+            calls: calls.clone(),
+            client_ids,
+        });
+    }
+    let source = PubsubSource::new(readers, builder.settings.close_budget);
+    Ok((source, Driver::new(parts)))
+}
+
+/// The settings for each subscription. Splits of one are read as one, with the streams of all.
+fn settings_of_each(
+    builder: &SourceBuilder,
+) -> Result<BTreeMap<SubscriptionName, Settings>, BuildError> {
+    let mut splits: BTreeMap<SubscriptionName, usize> = BTreeMap::new();
+    for split in &builder.splits {
+        *splits.entry(split.clone()).or_default() += 1;
+    }
+    if splits.is_empty() || splits.len() > DeliveryId::MAX_SPLITS {
+        return Err(BuildError::Setting {
+            setting: "the number of subscriptions",
+            found: splits.len().to_string(),
+            allowed: "1 to 4096",
+        });
+    }
+    // As they were given first, so that a message names what was written.
+    builder.settings.check()?;
+    let mut each = BTreeMap::new();
+    for (subscription, count) in splits {
+        let settings = Settings {
+            streams: builder.settings.streams.saturating_mul(count),
+            ..builder.settings.clone()
+        };
+        settings.check()?;
+        each.insert(subscription, settings);
+    }
+    Ok(each)
+}
+
+fn instance(
+    named: Option<String>,
+    splits: &BTreeMap<SubscriptionName, Settings>,
+) -> Result<Arc<str>, BuildError> {
+    match (named, splits.len()) {
+        (Some(name), _) => Ok(name.into()),
+        (None, 1) => Ok(splits
+            .keys()
+            .map(SubscriptionName::as_str)
+            .collect::<String>()
+            .into()),
+        (None, subscriptions) => Err(BuildError::Contradiction {
+            first: "instance",
+            first_value: "not given".to_owned(),
+            second: "the number of subscriptions",
+            second_value: subscriptions.to_string(),
+            rule: "states of several subscriptions are saved under a name of your choice, which stays when subscriptions are added",
+        }),
+    }
+}
+
+/// What the states together say about a subscription.
+fn restoration(
+    subscription: &SubscriptionName,
+    instance: &str,
+    restored: &[Restored<SourceState>],
+) -> Result<Restoration, StateError> {
+    let mut restoration = Restoration::default();
+    for Restored { epoch, state, .. } in restored {
+        if state.instance() != instance {
+            return Err(StateError::OtherInstance {
+                connector: SourceState::CONNECTOR,
+                found: state.instance().to_owned(),
+                expected: instance.to_owned(),
+            });
+        }
+        restoration.epoch = restoration.epoch.max(Some(*epoch));
+        restoration.groups.extend(state.groups_of(subscription));
+    }
+    Ok(restoration)
+}

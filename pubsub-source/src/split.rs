@@ -1,0 +1,239 @@
+//! One split of a source, as the handle sees it: a subscription with its machine.
+
+use std::{
+    sync::Arc,
+    task::{Context, Poll},
+    time::Instant,
+};
+
+use connector_core::{Cause, CheckpointError, Committed, Epoch, Receipt};
+use gcp_wire::SubscriptionName;
+use tokio::sync::watch;
+
+use crate::{
+    delivery::{DeliveryId, Disposition},
+    driver,
+    error::{SettleError, SourceError},
+    handout::{HandOut, Pause},
+    message::Message,
+    shared::{Shared, State},
+    state::SourceState,
+    stats::Stats,
+};
+
+/// Reads one subscription.
+///
+/// Deliveries are named here as the split's machine names them.
+pub(crate) struct SplitReader {
+    shared: Arc<Shared>,
+    subscription: SubscriptionName,
+    out: HandOut,
+    started: bool,
+    ended: bool,
+    /// Whether it was told that the machine cannot be asked any more.
+    told_gone: bool,
+}
+
+impl SplitReader {
+    pub(crate) fn new(shared: Arc<Shared>, subscription: SubscriptionName) -> Self {
+        Self {
+            shared,
+            subscription,
+            out: HandOut::default(),
+            started: false,
+            ended: false,
+            told_gone: false,
+        }
+    }
+
+    pub(crate) fn subscription(&self) -> &SubscriptionName {
+        &self.subscription
+    }
+
+    /// The next message; nothing more once the split has ended, for whatever reason.
+    pub(crate) fn poll_message(&mut self, cx: &Context<'_>) -> Poll<Option<Message>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        loop {
+            let now = driver::now();
+            match self.out.pop(now, self.shared.revoked()) {
+                Ok(message) => return Poll::Ready(Some(message)),
+                Err(Pause::Empty) if !self.started => self.start(now),
+                Err(Pause::Empty | Pause::Stale) => {}
+            }
+            let out = &mut self.out;
+            let found = self.shared.with(|state| {
+                out.refresh(&mut state.machine, now);
+                if out.fill(&mut state.machine, now) {
+                    return Poll::Ready(true);
+                }
+                if state.machine.closed().is_some() {
+                    return Poll::Ready(false);
+                }
+                state.reader = Some(cx.waker().clone());
+                Poll::Pending
+            });
+            match found {
+                Ok(Poll::Ready(true)) => {}
+                Ok(Poll::Pending) => return Poll::Pending,
+                Ok(Poll::Ready(false)) | Err(_) => {
+                    self.ended = true;
+                    return Poll::Ready(None);
+                }
+            }
+        }
+    }
+
+    /// Whether everything that was taken in bulk is handed out.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.out.is_empty()
+    }
+
+    fn start(&mut self, now: Instant) {
+        self.started = true;
+        let waiting = self.shared.with(|state| {
+            state.machine.start(now);
+            let committed = restored(state);
+            (std::mem::take(&mut state.restores), committed)
+        });
+        if let Ok((waiting, committed)) = waiting {
+            for resolver in waiting {
+                resolver.resolve(Ok(committed));
+            }
+        }
+    }
+
+    pub(crate) fn restored(&self) -> Receipt<Committed> {
+        let receipt = self.shared.with(|state| {
+            if let Some(cause) = state.machine.closed() {
+                return closed(cause.clone());
+            }
+            if state.machine.is_started() {
+                return Receipt::ready(restored(state));
+            }
+            let (resolver, receipt) = Receipt::channel();
+            state.restores.push(resolver);
+            receipt
+        });
+        receipt.unwrap_or_else(closed)
+    }
+
+    pub(crate) fn settle(
+        &mut self,
+        delivery: DeliveryId,
+        disposition: Disposition,
+    ) -> Result<Receipt<Committed>, SettleError> {
+        let now = driver::now();
+        let out = &mut self.out;
+        let settled = self.shared.with(|state| {
+            out.report(&mut state.machine, now);
+            let settle = state.machine.settle(delivery, disposition)?;
+            let (resolver, receipt) = Receipt::channel();
+            state.settles.insert(settle, resolver);
+            Ok(receipt)
+        });
+        settled.unwrap_or_else(|cause| Err(SettleError::Closed { cause }))
+    }
+
+    pub(crate) fn forget_seen(&self) {
+        let told = self.shared.with(|state| state.machine.forget_seen());
+        // A source that has ended hands nothing out any more.
+        drop(told);
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        let now = driver::now();
+        let stats = self.shared.with(|state| state.machine.stats(now));
+        let (mut stats, left) = (stats.unwrap_or_default(), self.out.left());
+        stats.handed_out += left.items as u64;
+        stats.buffered = stats.buffered.saturating_sub(left.items);
+        stats.buffered_bytes = stats.buffered_bytes.saturating_sub(left.bytes);
+        stats
+    }
+
+    pub(crate) fn snapshot(
+        &mut self,
+        now: Instant,
+        epoch: Epoch,
+    ) -> Result<SourceState, CheckpointError> {
+        let out = &mut self.out;
+        let taken = self.shared.with(|state| {
+            out.report(&mut state.machine, now);
+            state.machine.snapshot(now, epoch)
+        });
+        taken.unwrap_or_else(|cause| Err(CheckpointError::Closed { cause }))
+    }
+
+    pub(crate) fn commit(&self, now: Instant, epoch: Epoch) -> Receipt<Committed> {
+        let committed = self.shared.with(|state| {
+            let commit = state.machine.commit(now, epoch)?;
+            let (resolver, receipt) = Receipt::channel();
+            state.commits.insert(commit, resolver);
+            Ok(receipt)
+        });
+        match committed {
+            Ok(Ok(receipt)) => receipt,
+            Ok(Err(error)) => Receipt::failed(error),
+            Err(cause) => closed(cause),
+        }
+    }
+
+    pub(crate) fn abort(&self, epoch: Epoch) {
+        // Nothing to abort in a source that has ended.
+        drop(self.shared.with(|state| state.machine.abort(epoch)));
+    }
+
+    /// Why every call is refused, once the split has ended or is ending.
+    pub(crate) fn closed(&self) -> Option<Cause> {
+        match self.shared.with(|state| state.machine.closed().cloned()) {
+            Ok(closed) => closed,
+            Err(cause) => Some(cause),
+        }
+    }
+
+    /// Starts to finish what was committed and to give the rest back.
+    pub(crate) fn close(&mut self) {
+        let now = driver::now();
+        let out = &mut self.out;
+        let told = self.shared.with(|state| {
+            out.clear(&mut state.machine, now);
+            state.machine.close(now);
+        });
+        // What was poisoned has ended too; `take_error` tells why.
+        drop(told);
+    }
+
+    /// Follows whether the driver has ended.
+    pub(crate) fn driver_ended(&self) -> watch::Receiver<bool> {
+        self.shared.ended()
+    }
+
+    /// What the split died of, once.
+    pub(crate) fn take_error(&mut self) -> Option<SourceError> {
+        match self.shared.with(|state| state.machine.take_error()) {
+            Ok(error) => error,
+            Err(cause) => {
+                let first = !std::mem::replace(&mut self.told_gone, true);
+                first.then_some(SourceError::DriverGone { cause })
+            }
+        }
+    }
+}
+
+impl Drop for SplitReader {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// What a restore commits: ids whose leases ended with the process that held them.
+fn restored(state: &State) -> Committed {
+    let mut committed = Committed::default();
+    committed.lapsed = state.machine.restored_ids();
+    committed
+}
+
+fn closed<T>(cause: Cause) -> Receipt<T> {
+    Receipt::failed(CheckpointError::Closed { cause })
+}
