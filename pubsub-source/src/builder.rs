@@ -108,13 +108,27 @@ impl SourceBuilder {
         self
     }
 
-    /// The most that is received and not handed out, in messages and bytes. Default: 10,000
-    /// messages, 64 MiB.
+    /// The most that is received and not handed out, in messages and bytes, over all subscriptions
+    /// of the source. Default: 10,000 messages, 64 MiB.
     ///
-    /// One response of each stream may go beyond it. Within it no more is received than the host
+    /// One response of each stream may go beyond it. Half of it is reserved for the subscriptions
+    /// in equal parts, and the rest goes to those that need it. Within it no more is received than the host
     /// takes in 5 s: what waits here is leased, and out of reach of other subscribers.
     pub fn buffer(mut self, limits: Limits) -> Self {
         self.settings.buffer = limits;
+        self
+    }
+
+    /// The most that a paused subscription holds of what it received, in messages and bytes.
+    /// Default: 2,000 messages and 16 MiB, or a quarter of the [`buffer`](Self::buffer) where that
+    /// is less; never more than that quarter.
+    ///
+    /// With many subscriptions the equal share of each in the buffer is the limit instead, where
+    /// that is less. Beyond it a paused subscription is parked, see
+    /// [`pause`](PubsubSource::pause). More lets it go on without a pause when it is resumed;
+    /// less leaves more for the others, and for other subscribers.
+    pub fn paused_limit(mut self, limits: Limits) -> Self {
+        self.settings.paused_limit = Some(limits);
         self
     }
 

@@ -38,13 +38,19 @@ impl HandOut {
         if self.messages.is_empty() {
             return Err(Pause::Empty);
         }
-        if revoked != self.revoked || self.fresh_until.is_none_or(|until| now >= until) {
+        if self.is_stale(now, revoked) {
             return Err(Pause::Stale);
         }
         let message = self.messages.pop_front().ok_or(Pause::Empty)?;
         self.handed.push(message.delivery);
         self.left = plus(self.left, &message);
         Ok(message)
+    }
+
+    /// Whether something of it may have been revoked or may have lapsed.
+    pub(crate) fn is_stale(&self, now: Instant, revoked: u64) -> bool {
+        !self.is_empty()
+            && (revoked != self.revoked || self.fresh_until.is_none_or(|until| now >= until))
     }
 
     /// Whether everything that was taken is handed out, or dropped.

@@ -24,6 +24,7 @@ mod invariants;
 mod key;
 mod leases;
 mod need;
+mod pausing;
 mod request;
 mod seen;
 mod streams;
@@ -56,6 +57,7 @@ use calls::Calls;
 use deliveries::Deliveries;
 use leases::Leases;
 use need::Need;
+use pausing::Flow;
 use seen::Seen;
 use streams::Streams;
 
@@ -119,6 +121,10 @@ pub(crate) struct Machine {
     buffer: Buffer,
     need: Need,
     cadence: Cadence,
+    /// Whether the host takes what comes.
+    flow: Flow,
+    /// Whether the source has room for more, as far as this split was told.
+    room: bool,
     exactly_once: bool,
     effects: VecDeque<Effect>,
     /// Waiting settlements, by the delivery that the host named.
@@ -169,6 +175,8 @@ impl Machine {
             buffer: Buffer::new(settings.buffer),
             need: Need::new(settings.first_outstanding, settings.outstanding),
             cadence,
+            flow: Flow::Running,
+            room: true,
             phase: Phase::Running,
             error: None,
             failed: false,
@@ -303,12 +311,8 @@ impl Machine {
     /// Whether responses may be read from the streams.
     pub(crate) fn reads(&self) -> bool {
         match self.phase {
-            // At the bound nothing more comes by itself: the server was told no more. To stop reading
-            // there would close streams that have just been given room by a commit. Beyond the
-            // bound, after reconnects, the server has more out than it was told.
-            Phase::Running => {
-                self.buffer.wants_more() && self.deliveries.leased() <= self.settings.outstanding
-            }
+            // What the half-closed streams of a parked split still deliver is given back at once.
+            Phase::Running => self.flow.is_parked() || (self.room && self.wants_more()),
             // What half-closed streams still deliver is given back at once.
             Phase::Closing { .. } => true,
             Phase::Closed { .. } => false,
@@ -318,7 +322,7 @@ impl Machine {
     /// Whether there is something for the reader: messages, an error or the end.
     pub(crate) fn has_news(&self) -> bool {
         match self.phase {
-            Phase::Running => self.buffer.has_ready(),
+            Phase::Running => self.flow.paused_since().is_none() && self.buffer.has_ready(),
             Phase::Closing { .. } | Phase::Closed { .. } => true,
         }
     }
@@ -369,6 +373,11 @@ impl Machine {
             told_limit: self.need.told(),
             lease_seconds: self.lease.as_secs(),
             oldest_held_seconds: Stats::seconds(oldest),
+            paused: usize::from(self.flow.paused_since().is_some()),
+            parked: usize::from(self.flow.is_parked()),
+            paused_seconds: self.flow.paused_since().map_or(0.0, |since| {
+                Stats::seconds(now.saturating_duration_since(since))
+            }),
             ..self.stats
         }
     }

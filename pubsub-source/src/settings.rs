@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use connector_core::Limits;
 
-use crate::error::BuildError;
+use crate::{error::BuildError, source::PAUSED_PART};
 
 /// The service's bounds on the lease of a pull stream.
 const LEASE_SECONDS: std::ops::RangeInclusive<u64> = 10..=600;
@@ -19,6 +19,7 @@ pub(crate) struct Settings {
     pub(crate) outstanding: usize,
     pub(crate) first_outstanding: usize,
     pub(crate) buffer: Limits,
+    pub(crate) paused_limit: Option<Limits>,
     pub(crate) max_extension: Duration,
     pub(crate) max_hold: Duration,
     pub(crate) stall_after: Duration,
@@ -33,6 +34,7 @@ impl Default for Settings {
             outstanding: 100_000,
             first_outstanding: 1000,
             buffer: Limits::new(10_000, 64 << 20),
+            paused_limit: None,
             max_extension: Duration::from_secs(60),
             max_hold: Duration::from_secs(3600),
             stall_after: Duration::from_secs(600),
@@ -42,7 +44,26 @@ impl Default for Settings {
     }
 }
 
+/// What a paused split may hold by default, where a quarter of the buffer is not less.
+const PAUSED_LIMIT: Limits = Limits::new(2000, 16 << 20);
+
 impl Settings {
+    /// What a paused split may hold.
+    pub(crate) fn paused_limit(&self) -> Limits {
+        let most = self.most_paused();
+        self.paused_limit.unwrap_or(Limits::new(
+            PAUSED_LIMIT.items.min(most.items),
+            PAUSED_LIMIT.bytes.min(most.bytes),
+        ))
+    }
+
+    fn most_paused(&self) -> Limits {
+        Limits::new(
+            (self.buffer.items / PAUSED_PART).max(1),
+            (self.buffer.bytes / PAUSED_PART).max(1),
+        )
+    }
+
     /// Checks each setting, and those that have to fit together.
     pub(crate) fn check(&self) -> Result<(), BuildError> {
         let refuse = |setting, found: String, allowed| {
@@ -70,6 +91,22 @@ impl Settings {
                 ),
                 "at least 1 message and 1 byte",
             );
+        }
+        if let Some(paused) = self.paused_limit {
+            let of = |limits: Limits| format!("{} messages, {} bytes", limits.items, limits.bytes);
+            if paused.items == 0 || paused.bytes == 0 {
+                return refuse("paused_limit", of(paused), "at least 1 message and 1 byte");
+            }
+            let most = self.most_paused();
+            if paused.items > most.items || paused.bytes > most.bytes {
+                return Err(BuildError::Contradiction {
+                    first: "paused_limit",
+                    first_value: of(paused),
+                    second: "buffer",
+                    second_value: of(self.buffer),
+                    rule: "a paused subscription may hold a quarter of the buffer at most, so that it does not starve the others",
+                });
+            }
         }
         let whole = self.max_extension.subsec_nanos() == 0;
         if !whole || !LEASE_SECONDS.contains(&self.max_extension.as_secs()) {
@@ -118,6 +155,7 @@ mod tests {
         assert_eq!(settings.outstanding, 100_000);
         assert_eq!(settings.first_outstanding, 1000);
         assert_eq!(settings.buffer, Limits::new(10_000, 67_108_864));
+        assert_eq!(settings.paused_limit(), Limits::new(2000, 16 << 20));
         assert_eq!(settings.max_extension.as_secs(), 60);
         assert_eq!(settings.max_hold.as_secs(), 3600);
         assert_eq!(settings.stall_after.as_secs(), 600);
@@ -165,6 +203,16 @@ mod tests {
         let text = settings.check().unwrap_err().to_string();
         assert!(
             text.contains("streams is 8") && text.contains("outstanding is 7"),
+            "{text}"
+        );
+
+        let settings = Settings {
+            paused_limit: Some(Limits::new(2501, 1)),
+            ..Settings::default()
+        };
+        let text = settings.check().unwrap_err().to_string();
+        assert!(
+            text.contains("paused_limit is 2501") && text.contains("buffer is 10000"),
             "{text}"
         );
 

@@ -15,8 +15,10 @@ use connector_core::{Cause, Committed, Resolver, ledger::CommitId};
 use tokio::sync::{Notify, watch};
 
 use crate::{
+    driver,
     error::{DriverPanicked, SourceError},
     machine::{Machine, SettleId},
+    source::Pool,
 };
 
 /// The machine, and who waits for what it says.
@@ -32,6 +34,13 @@ pub(crate) struct State {
     pub(crate) armed: Option<Instant>,
 }
 
+/// A split's place among those of its source.
+#[derive(Debug, Clone)]
+pub(crate) struct Seat {
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) split: usize,
+}
+
 /// One machine under one mutex, which is never held across an await.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -41,13 +50,14 @@ pub(crate) struct Shared {
     /// Whether the streams may be read.
     reads: watch::Sender<bool>,
     /// Wakes the driver.
-    driver: Notify,
+    driver: Arc<Notify>,
+    seat: Seat,
     /// Whether the driver has ended.
     ended: watch::Sender<bool>,
 }
 
 impl Shared {
-    pub(crate) fn new(machine: Machine) -> Arc<Self> {
+    pub(crate) fn new(machine: Machine, seat: Seat) -> Arc<Self> {
         let reads = watch::Sender::new(machine.reads());
         Arc::new(Self {
             revoked: AtomicU64::new(machine.revoked()),
@@ -60,7 +70,8 @@ impl Shared {
                 armed: None,
             }),
             reads,
-            driver: Notify::new(),
+            driver: seat.pool.bell(seat.split),
+            seat,
             ended: watch::Sender::new(false),
         })
     }
@@ -73,6 +84,7 @@ impl Shared {
     pub(crate) fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> Result<T, Cause> {
         let mut state = self.state.lock().map_err(panicked)?;
         let result = act(&mut state);
+        self.share(&mut state);
         if self.publish(state) {
             self.driver.notify_one();
         }
@@ -87,8 +99,26 @@ impl Shared {
     pub(crate) fn drive<T>(&self, act: impl FnOnce(&mut State) -> T) -> Result<T, Cause> {
         let mut state = self.state.lock().map_err(panicked)?;
         let result = act(&mut state);
+        let news = self.share(&mut state);
         self.publish(state);
+        if news {
+            // What follows from it is for the next turn.
+            self.driver.notify_one();
+        }
         Ok(result)
+    }
+
+    /// Tells the other splits of the source how this one stands, and the machine what room it has.
+    /// Answers whether that changes anything for it.
+    fn share(&self, state: &mut State) -> bool {
+        let (now, machine) = (driver::now(), &mut state.machine);
+        let mut order = self.seat.pool.report(self.seat.split, machine.standing());
+        let park = order.park;
+        if park {
+            machine.park(now);
+            order = self.seat.pool.report(self.seat.split, machine.standing());
+        }
+        machine.handle_room(now, order.room) || park
     }
 
     /// Answers whether the driver has something to do.
@@ -207,13 +237,16 @@ mod tests {
     use crate::{machine::Restoration, settings::Settings};
 
     fn shared() -> Arc<Shared> {
-        Shared::new(Machine::new(
-            crate::driver::now(),
+        let settings = Settings::default();
+        let pool = Pool::new(settings.buffer, settings.paused_limit(), 1);
+        let machine = Machine::new(
+            driver::now(),
             "projects/demo-project/subscriptions/s11".parse().unwrap(),
             "a-source".into(),
-            Settings::default(),
+            settings,
             Restoration::default(),
-        ))
+        );
+        Shared::new(machine, Seat { pool, split: 0 })
     }
 
     #[test]
@@ -221,7 +254,7 @@ mod tests {
         let shared = shared();
         let mut receipt = shared
             .with(|state| {
-                let now = crate::driver::now();
+                let now = driver::now();
                 state.machine.snapshot(now, Epoch::new(1)).unwrap();
                 let commit = state.machine.commit(now, Epoch::new(1)).unwrap();
                 let (resolver, receipt) = Receipt::channel();
@@ -235,7 +268,7 @@ mod tests {
         assert!(panic.is_err());
         let cause = shared.with(|_| ()).unwrap_err();
         assert!(receipt.try_now().is_none());
-        shared.end(crate::driver::now(), cause);
+        shared.end(driver::now(), cause);
         let resolved = receipt.try_now();
         assert!(
             matches!(resolved, Some(Err(CheckpointError::Closed { .. }))),
@@ -248,7 +281,7 @@ mod tests {
     fn a_driver_that_ends_early_ends_the_source_with_its_reason() {
         let shared = shared();
         let text = "lost its balance".to_owned();
-        shared.end(crate::driver::now(), Cause::new(DriverPanicked { text }));
+        shared.end(driver::now(), Cause::new(DriverPanicked { text }));
         let error = shared
             .with(|state| state.machine.take_error())
             .unwrap()

@@ -29,6 +29,7 @@ pub(crate) struct SplitReader {
     subscription: SubscriptionName,
     out: HandOut,
     started: bool,
+    paused: bool,
     ended: bool,
     /// Whether it was told that the machine cannot be asked any more.
     told_gone: bool,
@@ -41,6 +42,7 @@ impl SplitReader {
             subscription,
             out: HandOut::default(),
             started: false,
+            paused: false,
             ended: false,
             told_gone: false,
         }
@@ -54,6 +56,9 @@ impl SplitReader {
     pub(crate) fn poll_message(&mut self, cx: &Context<'_>) -> Poll<Option<Message>> {
         if self.ended {
             return Poll::Ready(None);
+        }
+        if self.paused {
+            return self.poll_end(cx);
         }
         loop {
             let now = driver::now();
@@ -83,6 +88,55 @@ impl SplitReader {
                 }
             }
         }
+    }
+
+    /// What a paused split still has to tell: its end. And it drops what was revoked meanwhile.
+    fn poll_end(&mut self, cx: &Context<'_>) -> Poll<Option<Message>> {
+        let now = driver::now();
+        if !self.started {
+            self.start(now);
+        }
+        let out = &mut self.out;
+        let closed = self.shared.with(|state| {
+            if out.is_stale(now, state.machine.revoked()) {
+                out.refresh(&mut state.machine, now);
+            }
+            state.reader = Some(cx.waker().clone());
+            state.machine.closed().is_some()
+        });
+        if let Ok(false) = closed {
+            return Poll::Pending;
+        }
+        self.ended = true;
+        Poll::Ready(None)
+    }
+
+    pub(crate) fn pause(&mut self) {
+        self.paused = true;
+        let now = driver::now();
+        let out = &mut self.out;
+        // A source that has ended hands nothing out anyway.
+        drop(self.shared.with(|state| {
+            out.report(&mut state.machine, now);
+            state.machine.pause(now);
+        }));
+    }
+
+    pub(crate) fn resume(&mut self) {
+        self.paused = false;
+        let now = driver::now();
+        let reader = self.shared.with(|state| {
+            state.machine.resume(now);
+            state.reader.take()
+        });
+        // Whoever waits for the source waits for this split again.
+        if let Ok(Some(reader)) = reader {
+            reader.wake();
+        }
+    }
+
+    pub(crate) fn is_paused(&self) -> bool {
+        self.paused
     }
 
     /// Whether everything that was taken in bulk is handed out.

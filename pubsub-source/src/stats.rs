@@ -42,6 +42,8 @@ pub struct Stats {
     pub snapshots: u64,
     /// Counter: commits whose deliveries all have a verdict.
     pub commits: u64,
+    /// Counter: times a paused subscription gave back what it held.
+    pub parks: u64,
     /// Gauge: pull streams whose server has begun to answer.
     pub open_streams: usize,
     /// Gauge: messages received and not handed out.
@@ -62,6 +64,12 @@ pub struct Stats {
     pub oldest_held_seconds: f64,
     /// Gauge: seconds the last commit took from its call to its last verdict.
     pub commit_seconds: f64,
+    /// Gauge: subscriptions that the host has paused.
+    pub paused: usize,
+    /// Gauge: subscriptions among them whose streams are closed.
+    pub parked: usize,
+    /// Gauge: seconds since the host paused the subscription.
+    pub paused_seconds: f64,
 }
 
 #[cfg(any(test, feature = "metrics"))]
@@ -75,7 +83,7 @@ pub(crate) enum Figure {
 impl Stats {
     #[cfg(any(test, feature = "metrics"))]
     /// Every figure by its name, in the order of the fields.
-    pub(crate) fn figures(&self) -> [(&'static str, Figure); 26] {
+    pub(crate) fn figures(&self) -> [(&'static str, Figure); 30] {
         use Figure::{Counter, Gauge};
         // Exact up to 2^53.
         #[expect(
@@ -105,6 +113,7 @@ impl Stats {
             ("streams_opened", Counter(self.streams_opened)),
             ("snapshots", Counter(self.snapshots)),
             ("commits", Counter(self.commits)),
+            ("parks", Counter(self.parks)),
             ("open_streams", count(self.open_streams)),
             ("buffered", count(self.buffered)),
             ("buffered_bytes", count(self.buffered_bytes)),
@@ -115,6 +124,9 @@ impl Stats {
             ("lease_seconds", number(self.lease_seconds)),
             ("oldest_held_seconds", Gauge(self.oldest_held_seconds)),
             ("commit_seconds", Gauge(self.commit_seconds)),
+            ("paused", count(self.paused)),
+            ("parked", count(self.parked)),
+            ("paused_seconds", Gauge(self.paused_seconds)),
         ]
     }
 
@@ -141,6 +153,7 @@ impl Stats {
             streams_opened: self.streams_opened + other.streams_opened,
             snapshots: self.snapshots.max(other.snapshots),
             commits: self.commits.max(other.commits),
+            parks: self.parks + other.parks,
             open_streams: self.open_streams + other.open_streams,
             buffered: self.buffered + other.buffered,
             buffered_bytes: self.buffered_bytes + other.buffered_bytes,
@@ -151,6 +164,9 @@ impl Stats {
             lease_seconds: self.lease_seconds.max(other.lease_seconds),
             oldest_held_seconds: self.oldest_held_seconds.max(other.oldest_held_seconds),
             commit_seconds: self.commit_seconds.max(other.commit_seconds),
+            paused: self.paused + other.paused,
+            parked: self.parked + other.parked,
+            paused_seconds: self.paused_seconds.max(other.paused_seconds),
         }
     }
 

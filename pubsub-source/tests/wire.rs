@@ -21,6 +21,8 @@ mod delivery;
 mod events;
 #[path = "wire/leases.rs"]
 mod leases;
+#[path = "wire/pausing.rs"]
+mod pausing;
 #[path = "wire/redelivery.rs"]
 mod redelivery;
 #[path = "wire/settling.rs"]

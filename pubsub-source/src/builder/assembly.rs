@@ -12,8 +12,8 @@ use crate::{
     error::BuildError,
     machine::{Machine, Restoration},
     settings::Settings,
-    shared::Shared,
-    source::PubsubSource,
+    shared::{Seat, Shared},
+    source::{Pool, PubsubSource},
     split::SplitReader,
     state::SourceState,
 };
@@ -46,19 +46,26 @@ pub(super) fn assemble(builder: SourceBuilder) -> Result<(PubsubSource, Driver),
         options.channels(splits.len().div_ceil(SPLITS_PER_CONNECTION)),
     )?;
     let fate = Fate::new();
+    let pool = Pool::new(
+        builder.settings.buffer,
+        builder.settings.paused_limit(),
+        splits.len(),
+    );
     let (mut readers, mut parts) = (Vec::new(), Vec::new());
-    for (subscription, settings) in splits {
+    for (split, (subscription, settings)) in splits.into_iter().enumerate() {
         let restoration = restoration(&subscription, &instance, &builder.restored)?;
         let client_ids = (0..settings.streams)
             .map(|_| uuid::Uuid::new_v4().to_string())
             .collect();
-        let shared = Shared::new(Machine::new(
+        let machine = Machine::new(
             driver::now(),
             subscription.clone(),
             Arc::clone(&instance),
             settings,
             restoration,
-        ));
+        );
+        let pool = Arc::clone(&pool);
+        let shared = Shared::new(machine, Seat { pool, split });
         readers.push(SplitReader::new(Arc::clone(&shared), subscription.clone()));
         parts.push(Parts {
             shared,

@@ -98,6 +98,22 @@ fn tell(
             ?waited,
             "The buffer stays full, so the pull streams are closed until the host reads on."
         ),
+        Notice::Parked {
+            messages,
+            bytes,
+            paused,
+        } => tracing::warn!(
+            subscription,
+            messages,
+            bytes,
+            ?paused,
+            "A paused subscription holds too much: its streams are closed and what was not handed out is given back, until it is resumed."
+        ),
+        Notice::Unparked { paused } => tracing::info!(
+            subscription,
+            ?paused,
+            "A parked subscription is resumed and opens its streams again."
+        ),
         Notice::LimitChanged { messages } => tracing::debug!(
             subscription,
             messages,

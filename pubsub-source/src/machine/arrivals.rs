@@ -136,7 +136,11 @@ impl Machine {
         leased_since: Instant,
         lease: std::time::Duration,
     ) {
-        if let Phase::Closing { .. } = self.phase {
+        let closing = match self.phase {
+            Phase::Closing { .. } | Phase::Closed { .. } => true,
+            Phase::Running => false,
+        };
+        if closing || self.flow.is_parked() {
             for message in messages {
                 self.give_back(message.delivery, 0);
             }

@@ -132,7 +132,17 @@ impl Buffer {
             Some(_) => (self.target() as usize).max(LEAST_TARGET),
             None => usize::MAX,
         };
-        self.bound.admits(self.held) && self.held.items < target
+        self.has_room() && self.held.items < target
+    }
+
+    /// Whether the bound allows one more response.
+    pub(super) fn has_room(&self) -> bool {
+        self.bound.admits(self.held)
+    }
+
+    /// The host takes nothing for a while, which says nothing about how fast it is.
+    pub(super) fn rest(&mut self) {
+        self.window = None;
     }
 
     /// What the host takes in the time that is worth buffering for; nothing before a rate is known.

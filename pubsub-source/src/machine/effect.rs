@@ -82,6 +82,14 @@ pub(crate) enum Notice {
     StreamSilent { slot: usize, silence: Duration },
     /// The buffer was full for so long that the streams were closed.
     StreamsUnread { waited: Duration },
+    /// A paused split held too much: it gave back what it had not handed out.
+    Parked {
+        messages: usize,
+        bytes: usize,
+        paused: Duration,
+    },
+    /// A parked split was resumed.
+    Unparked { paused: Duration },
     /// The limit told to the server changed.
     LimitChanged { messages: u64 },
     /// Leases ended before they could be extended.

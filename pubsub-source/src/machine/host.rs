@@ -32,6 +32,9 @@ impl Machine {
             Phase::Running => {}
             Phase::Closing { .. } | Phase::Closed { .. } => return None,
         }
+        if self.flow.paused_since().is_some() {
+            return None;
+        }
         // The clock decides what is still ours, not whether the timer has fired.
         self.lapse(now);
         self.buffer.take()

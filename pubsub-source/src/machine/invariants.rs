@@ -41,6 +41,16 @@ impl Machine {
                 "what is held and has not lapsed has a lease"
             );
         }
+        if self.flow.is_parked() {
+            let left = self.buffer.messages().next();
+            assert!(left.is_none(), "what is parked holds nothing to hand out");
+            for batch in self.deliveries.batches() {
+                for id in self.deliveries.ids_of(batch) {
+                    let stage = self.deliveries.stage(id);
+                    assert_ne!(stage, Stage::Buffered, "{id:?} is given back when parked");
+                }
+            }
+        }
         let in_buffer = self.buffer.messages().count();
         assert!(
             in_buffer <= self.buffer.held().items,

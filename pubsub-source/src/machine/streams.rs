@@ -92,6 +92,8 @@ pub(super) struct Streams {
     /// Nothing is opened before the host asks for the first message.
     started: bool,
     closing: bool,
+    /// Nothing is opened until the host wants messages again.
+    parked: bool,
     reading: bool,
     /// The server has answered a ping, so its silence means something. Google's emulator never
     /// does.
@@ -109,6 +111,7 @@ impl Streams {
             effects: VecDeque::new(),
             started: false,
             closing: false,
+            parked: false,
             reading: true,
             answers_pings: false,
         }
@@ -124,7 +127,7 @@ impl Streams {
     }
 
     fn may_open(&self) -> bool {
-        self.started && !self.closing
+        self.started && !self.closing && !self.parked
     }
 
     /// Opens what should be open, pings, and gives up what is silent.

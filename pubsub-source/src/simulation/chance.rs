@@ -8,7 +8,7 @@ use super::Counts;
 use crate::settings::Settings;
 
 /// What must happen at least once over all runs, or the simulation proves less than it says.
-pub(super) const EVERYTHING: [&str; 37] = [
+pub(super) const EVERYTHING: [&str; 39] = [
     "an acknowledgement had no effect though answered OK",
     "an answer arrived before an earlier one",
     "an answer was lost",
@@ -24,6 +24,7 @@ pub(super) const EVERYTHING: [&str; 37] = [
     "a lapse in the buffer",
     "a lapse told by a commit",
     "a message was redelivered under a live lease",
+    "a paused source was parked",
     "a quiet run",
     "a redelivery of a held message",
     "a redelivery recognised after a restore",
@@ -41,6 +42,7 @@ pub(super) const EVERYTHING: [&str; 37] = [
     "ids started again",
     "the buffer was full",
     "the host gave a message back",
+    "the host paused the source",
     "the host settled a message",
     "the host stood still",
     "the process was suspended",
@@ -72,6 +74,7 @@ pub(super) struct Rates {
     pub(super) redeliver: u32,
     pub(super) end_stream: u32,
     pub(super) stand_still: u32,
+    pub(super) pause: u32,
     pub(super) suspend: u32,
     pub(super) save_trouble: u32,
     pub(super) skip_commit: u32,
@@ -103,6 +106,7 @@ impl Chance {
             redeliver: rate(200),
             end_stream: rate(150),
             stand_still: rate(20),
+            pause: rate(40),
             suspend: rate(15),
             save_trouble: rate(150),
             skip_commit: rate(200),
@@ -162,6 +166,7 @@ impl Chance {
             outstanding,
             first_outstanding: self.pick(&[3, 10, 1000]),
             buffer: Limits::items(self.pick(&[4, 20, 10_000])),
+            paused_limit: None,
             max_extension: Duration::from_secs(self.pick(&[10, 20, 60])),
             max_hold: Duration::from_secs(self.pick(&[90, 3600, 3600, 3600])),
             stall_after: Duration::ZERO,

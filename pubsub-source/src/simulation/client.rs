@@ -45,6 +45,8 @@ pub(super) struct Client {
     /// The host polls nothing before this time.
     pub(super) still_until: Duration,
     pub(super) closing: bool,
+    /// The host wants nothing for now.
+    pub(super) paused: bool,
     /// What the restored state covers.
     pub(super) restored: BTreeSet<u64>,
     /// What was handed out in the line of incarnations, up to now.
@@ -92,6 +94,7 @@ impl Client {
             suspended_until: Duration::ZERO,
             still_until: Duration::ZERO,
             closing: false,
+            paused: false,
             covered: restored.clone(),
             restored,
             open: BTreeMap::new(),

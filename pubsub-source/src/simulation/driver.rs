@@ -247,7 +247,9 @@ impl World {
             }
             // What was on its way is not ours then, and comes again when its lease ends.
             Notice::StreamsUnread { .. } => self.chance.quiet = false,
-            Notice::StreamReopens { .. }
+            Notice::Parked { .. } => self.chance.count("a paused source was parked"),
+            Notice::Unparked { .. }
+            | Notice::StreamReopens { .. }
             | Notice::StreamFails { .. }
             | Notice::StreamSilent { .. }
             | Notice::LimitChanged { .. }

@@ -33,6 +33,7 @@ impl World {
             client.still_until = self.now + self.chance.millis(5_000..100_000);
             return Ok(());
         }
+        self.pause_or_resume();
         let most = self.chance.number(0..12);
         for _ in 0..most {
             if !self.read_one()? {
@@ -54,12 +55,37 @@ impl World {
         Ok(())
     }
 
+    /// Pauses now and then, is parked meanwhile or not, and goes on.
+    fn pause_or_resume(&mut self) {
+        let at = self.base + self.now;
+        let Some(client) = &mut self.client else {
+            return;
+        };
+        if !client.paused {
+            if self.chance.strikes(|rates: &Rates| rates.pause) {
+                self.chance.count("the host paused the source");
+                client.paused = true;
+                client.out.report(&mut client.machine, at);
+                client.machine.pause(at);
+            }
+        } else if self.chance.calm || self.chance.one_in(40) {
+            client.paused = false;
+            client.machine.resume(at);
+        } else if self.chance.one_in(40) && !client.machine.standing().parked {
+            client.machine.park(at);
+        }
+    }
+
     /// Takes one message as the handle does, and checks that it may come out.
     fn read_one(&mut self) -> Result<bool, Violation> {
         let at = self.base + self.now;
         let Some(client) = &mut self.client else {
             return Ok(false);
         };
+        if client.paused {
+            client.out.refresh(&mut client.machine, at);
+            return Ok(false);
+        }
         let message = loop {
             match client.out.pop(at, client.machine.revoked()) {
                 Ok(message) => break message,

@@ -55,6 +55,17 @@ impl World {
         self
     }
 
+    /// With these messages in the first topic and those in the other.
+    pub fn with_both_published(
+        self,
+        first: impl IntoIterator<Item = u64>,
+        other: impl IntoIterator<Item = u64>,
+    ) -> Self {
+        self.publish(first);
+        self.publish_to(OTHER_TOPIC, other);
+        self
+    }
+
     /// A source that reads these subscriptions, all of one job.
     pub fn source_of(&self, subscriptions: &[&str]) -> SourceBuilder {
         let names = subscriptions

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Retiring, Slot, Streams};
+use super::{FAREWELL, Retiring, Slot, Streams};
 use crate::machine::effect::Effect;
 
 /// How long a half-closed stream of a source that closes may take to end: its host waits.
@@ -26,6 +26,27 @@ impl Streams {
     /// Half-closes every stream for good.
     pub(in crate::machine) fn close(&mut self, now: Instant) {
         self.closing = true;
+        self.half_close_all(now, now + LAST_FAREWELL);
+    }
+
+    /// Half-closes every stream until they are wanted again.
+    pub(in crate::machine) fn park(&mut self, now: Instant) {
+        self.parked = true;
+        self.half_close_all(now, now + FAREWELL);
+    }
+
+    /// Every stream may open again, at once.
+    pub(in crate::machine) fn unpark(&mut self, now: Instant) {
+        self.parked = false;
+        for slot in &mut self.slots {
+            if let Slot::Unread(since) = slot {
+                *since = now;
+            }
+        }
+    }
+
+    /// What the server has sent already is read on to its end, instead of staying leased to nobody.
+    fn half_close_all(&mut self, now: Instant, drop_at: Instant) {
         for slot in &mut self.slots {
             if let Slot::Live(live) = slot {
                 let (stream, told) = (live.stream, live.told);
@@ -33,7 +54,7 @@ impl Streams {
                     stream,
                     told,
                     lease: live.lease.min(live.lease_before),
-                    drop_at: now + LAST_FAREWELL,
+                    drop_at,
                 });
                 *slot = Slot::Unread(now);
                 self.effects.push_back(Effect::HalfClose { stream });
