@@ -308,17 +308,6 @@ impl Machine {
         &self.streams
     }
 
-    /// Whether responses may be read from the streams.
-    pub(crate) fn reads(&self) -> bool {
-        match self.phase {
-            // What the half-closed streams of a parked split still deliver is given back at once.
-            Phase::Running => self.flow.is_parked() || (self.room && self.wants_more()),
-            // What half-closed streams still deliver is given back at once.
-            Phase::Closing { .. } => true,
-            Phase::Closed { .. } => false,
-        }
-    }
-
     /// Whether there is something for the reader: messages, an error or the end.
     pub(crate) fn has_news(&self) -> bool {
         match self.phase {

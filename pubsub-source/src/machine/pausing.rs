@@ -117,6 +117,17 @@ impl Machine {
         }
     }
 
+    /// Whether responses may be read from the streams.
+    pub(crate) fn reads(&self) -> bool {
+        match self.phase {
+            // What the half-closed streams of a parked split still deliver is given back at once.
+            Phase::Running => self.flow.is_parked() || (self.room && self.wants_more()),
+            // What half-closed streams still deliver is given back at once.
+            Phase::Closing { .. } => true,
+            Phase::Closed { .. } => false,
+        }
+    }
+
     /// Whether one more response would be read if the source has room for it.
     pub(super) fn wants_more(&self) -> bool {
         let Phase::Running = self.phase else {
