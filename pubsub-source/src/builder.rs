@@ -8,7 +8,8 @@ use connector_core::{Limits, Restored};
 use gcp_wire::{Credentials, Endpoint, Service, SubscriptionName};
 
 use crate::{
-    driver::Driver, error::BuildError, settings::Settings, source::PubsubSource, state::SourceState,
+    driver::Driver, error::BuildError, settings::Settings, source::PubsubSource, start::SeekId,
+    state::SourceState,
 };
 
 /// Settings of a source that is about to be built.
@@ -23,6 +24,8 @@ pub struct SourceBuilder {
     credentials: Credentials,
     instance: Option<String>,
     restored: Vec<Restored<SourceState>>,
+    /// The seek after which the source reads: what was saved before it is not recognised.
+    sought: Option<SeekId>,
     settings: Settings,
 }
 
@@ -34,6 +37,7 @@ impl SourceBuilder {
             credentials: Credentials::application_default(),
             instance: None,
             restored: Vec::new(),
+            sought: None,
             settings: Settings::default(),
         }
     }
@@ -75,6 +79,12 @@ impl SourceBuilder {
     /// it is acknowledged when it comes again, and not handed out.
     pub fn restore(mut self, restored: impl IntoIterator<Item = Restored<SourceState>>) -> Self {
         self.restored.extend(restored);
+        self
+    }
+
+    /// The source reads after this seek.
+    pub(crate) fn sought(mut self, sought: Option<SeekId>) -> Self {
+        self.sought = sought;
         self
     }
 

@@ -9,7 +9,7 @@ mod pull;
 mod request;
 mod verdict;
 
-pub(crate) use clock::now;
+pub(crate) use clock::{now, wall_clock};
 pub(crate) use fate::Fate;
 #[cfg(test)]
 pub(crate) use pull::take_apart;

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod builder;
+mod creation;
 mod delivery;
 mod driver;
 mod error;
@@ -8,23 +9,31 @@ mod handout;
 mod machine;
 mod message;
 mod plan;
+mod prepare;
 mod settings;
 mod shared;
 #[cfg(test)]
 mod simulation;
 mod source;
 mod split;
+mod start;
 mod state;
 mod stats;
 
 pub use builder::SourceBuilder;
+pub use creation::{Expiration, SubscriptionCreation, SubscriptionCreationBuilder};
 pub use delivery::{DeliveryId, Disposition};
 pub use driver::Driver;
 pub use error::{BuildError, DriverPanicked, SettleError, SourceError};
 pub use message::Message;
 pub use plan::{PlanError, Split, SplitPlan};
+pub use prepare::{Preparation, PrepareError, Prepared, Step, StoreSilent, prepare};
 pub use source::PubsubSource;
+pub use start::{StartPosition, StartRecord, StartStore, Unrecorded};
 pub use state::SourceState;
 pub use stats::Stats;
 
-pub use gcp_wire::{Credentials, Endpoint, EndpointError, NameError, Service, SubscriptionName};
+pub use gcp_wire::{
+    Credentials, Endpoint, EndpointError, NameError, Service, SnapshotName, SubscriptionName,
+    TopicName,
+};

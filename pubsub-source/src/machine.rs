@@ -26,6 +26,7 @@ mod leases;
 mod need;
 mod pausing;
 mod request;
+mod restoration;
 mod seen;
 mod streams;
 mod upkeep;
@@ -37,6 +38,7 @@ pub(crate) use buffer::Parcel;
 pub(crate) use calls::CallId;
 pub(crate) use effect::{CallMethod, Effect, Notice, SettleId, StreamId};
 pub(crate) use key::MessageKey;
+pub(crate) use restoration::{Restoration, RestoredGroup};
 pub(crate) use seen::SeenView;
 pub(crate) use streams::StreamEnd;
 
@@ -46,10 +48,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use connector_core::{Cause, Epoch, ledger::CommitId, ledger::Ledger};
+use connector_core::{Cause, ledger::CommitId, ledger::Ledger};
 use gcp_wire::SubscriptionName;
 
-use crate::{delivery::DeliveryId, error::SourceError, settings::Settings, stats::Stats};
+use crate::{
+    delivery::DeliveryId, error::SourceError, settings::Settings, start::SeekId, stats::Stats,
+};
 use acks::Acks;
 use buffer::Buffer;
 use cadence::Cadence;
@@ -78,24 +82,6 @@ enum Phase {
     Closed {
         cause: Cause,
     },
-}
-
-/// What a restored source knows.
-#[derive(Debug, Default)]
-pub(crate) struct Restoration {
-    /// The newest epoch of the states.
-    pub(crate) epoch: Option<Epoch>,
-    pub(crate) groups: Vec<RestoredGroup>,
-}
-
-/// Ids of a state that share a guard and a lifetime.
-#[derive(Debug)]
-pub(crate) struct RestoredGroup {
-    pub(crate) ids: Vec<MessageKey>,
-    /// Nanoseconds since the Unix epoch: what is published later is another message.
-    pub(crate) published_by: i64,
-    /// What is left of the group's lifetime; `None` for a full one.
-    pub(crate) remaining: Option<Duration>,
 }
 
 /// The source.
@@ -146,6 +132,8 @@ pub(crate) struct Machine {
     /// Batches below were checked against `max_hold`.
     hold_cursor: u64,
     restored_ids: usize,
+    /// The seek after which this source reads, for the states that it gives out.
+    sought: Option<SeekId>,
     stats: Stats,
 }
 
@@ -194,6 +182,7 @@ impl Machine {
             late_told: false,
             hold_cursor: 0,
             restored_ids: 0,
+            sought: restoration.sought,
             stats: Stats::default(),
             subscription,
             instance,

@@ -8,7 +8,10 @@ use bytes::Bytes;
 use connector_core::{StateError, Versioned, ledger::View};
 use gcp_wire::SubscriptionName;
 
-use crate::machine::{MessageKey, RestoredGroup, SeenView};
+use crate::{
+    machine::{MessageKey, RestoredGroup, SeenView},
+    start::SeekId,
+};
 
 /// What a source saves with an epoch: the ids of messages that a commit of the epoch settles.
 ///
@@ -19,6 +22,8 @@ use crate::machine::{MessageKey, RestoredGroup, SeenView};
 pub struct SourceState {
     instance: Arc<str>,
     subscriptions: Vec<Part>,
+    /// The seek after which it was taken: a later one makes it say nothing.
+    sought: Option<SeekId>,
 }
 
 /// What the state says about one subscription.
@@ -90,7 +95,19 @@ impl SourceState {
                 name: subscription.as_str().into(),
                 groups,
             }],
+            sought: None,
         }
+    }
+
+    /// The same, taken by a source that reads after this seek.
+    pub(crate) fn after(mut self, sought: Option<SeekId>) -> Self {
+        self.sought = sought;
+        self
+    }
+
+    /// The seek after which the state was taken.
+    pub(crate) fn sought(&self) -> Option<SeekId> {
+        self.sought
     }
 
     /// The states of a source's splits, of different subscriptions, as the source's one.
@@ -142,7 +159,7 @@ impl fmt::Debug for SourceState {
 
 impl Versioned for SourceState {
     const CONNECTOR: &'static str = "pubsub-source";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 
     fn instance(&self) -> &str {
         &self.instance
@@ -153,7 +170,8 @@ impl Versioned for SourceState {
     }
 
     fn decode_body(version: u32, instance: &str, body: Bytes) -> Result<Self, StateError> {
-        if version != Self::VERSION {
+        // Version 2 says after which seek it was taken, which version 1 did not know of.
+        if !(1..=Self::VERSION).contains(&version) {
             return Err(StateError::UnknownVersion {
                 connector: Self::CONNECTOR,
                 found: version,
@@ -192,6 +210,7 @@ mod tests {
                 name: "projects/demo-project/subscriptions/s11".into(),
                 groups,
             }],
+            sought: None,
         }
     }
 
@@ -203,7 +222,7 @@ mod tests {
         SavedState::of(state).open().unwrap()
     }
 
-    /// What the golden file of version 1 holds.
+    /// What the golden files hold.
     fn golden() -> SourceState {
         let numbers = [10_000_000_000_000_000, 10_000_000_000_000_001, 7, u64::MAX];
         let mut ids: Vec<MessageKey> = numbers.into_iter().map(MessageKey::Number).collect();
@@ -236,13 +255,23 @@ mod tests {
         let bytes = include_bytes!("../tests/data/source-state-v1.bin");
         let state = SourceState::decode_body(1, "orders", Bytes::from_static(bytes)).unwrap();
         assert_is_golden(&state);
+        assert_eq!(state.sought(), None);
+    }
+
+    #[test]
+    fn the_golden_file_of_version_2_decodes_for_ever() {
+        let bytes = include_bytes!("../tests/data/source-state-v2.bin");
+        let state = SourceState::decode_body(2, "orders", Bytes::from_static(bytes)).unwrap();
+        assert_is_golden(&state);
+        let sought = Some(SeekId(0x0102_0304_0506_0708_090a_0b0c_0d0e_0f10));
+        assert_eq!(state.sought(), sought);
         assert_eq!(
             SourceState::VERSION,
-            1,
+            2,
             "a new version gets its own golden file"
         );
         assert_eq!(
-            golden().encode_body(),
+            golden().after(sought).encode_body(),
             bytes.as_slice(),
             "a version's encoding is fixed"
         );
@@ -250,12 +279,12 @@ mod tests {
 
     #[test]
     fn an_unknown_version_is_refused_with_both_numbers() {
-        let error = SourceState::decode_body(2, "orders", Bytes::new()).unwrap_err();
+        let error = SourceState::decode_body(3, "orders", Bytes::new()).unwrap_err();
         assert!(matches!(
             error,
             StateError::UnknownVersion {
-                found: 2,
-                newest: 1,
+                found: 3,
+                newest: 2,
                 ..
             }
         ));

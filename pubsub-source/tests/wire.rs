@@ -19,15 +19,23 @@ mod closing;
 mod delivery;
 #[path = "wire/events.rs"]
 mod events;
+#[path = "wire/job.rs"]
+mod job;
 #[path = "wire/leases.rs"]
 mod leases;
 #[path = "wire/pausing.rs"]
 mod pausing;
+#[path = "wire/positions.rs"]
+mod positions;
 #[path = "wire/redelivery.rs"]
 mod redelivery;
+#[path = "wire/rescaling.rs"]
+mod rescaling;
 #[path = "wire/settling.rs"]
 mod settling;
 #[path = "wire/splits.rs"]
 mod splits;
+#[path = "wire/starting.rs"]
+mod starting;
 #[path = "wire/streams.rs"]
 mod streams;

@@ -15,6 +15,7 @@ use crate::{
     shared::{Seat, Shared},
     source::{Pool, PubsubSource},
     split::SplitReader,
+    start::SeekId,
     state::SourceState,
 };
 
@@ -53,7 +54,7 @@ pub(super) fn assemble(builder: SourceBuilder) -> Result<(PubsubSource, Driver),
     );
     let (mut readers, mut parts) = (Vec::new(), Vec::new());
     for (split, (subscription, settings)) in splits.into_iter().enumerate() {
-        let restoration = restoration(&subscription, &instance, &builder.restored)?;
+        let restoration = restoration(&subscription, &instance, builder.sought, &builder.restored)?;
         let client_ids = (0..settings.streams)
             .map(|_| uuid::Uuid::new_v4().to_string())
             .collect();
@@ -135,9 +136,13 @@ fn instance(
 fn restoration(
     subscription: &SubscriptionName,
     instance: &str,
+    sought: Option<SeekId>,
     restored: &[Restored<SourceState>],
 ) -> Result<Restoration, StateError> {
-    let mut restoration = Restoration::default();
+    let mut restoration = Restoration {
+        sought,
+        ..Restoration::default()
+    };
     for Restored { epoch, state, .. } in restored {
         if state.instance() != instance {
             return Err(StateError::OtherInstance {
@@ -147,7 +152,11 @@ fn restoration(
             });
         }
         restoration.epoch = restoration.epoch.max(Some(*epoch));
-        restoration.groups.extend(state.groups_of(subscription));
+        // A seek brings back on purpose what an older state names. Without a seek of ours there is
+        // nothing that a state could be older than.
+        if sought.is_none() || state.sought() == sought {
+            restoration.groups.extend(state.groups_of(subscription));
+        }
     }
     Ok(restoration)
 }

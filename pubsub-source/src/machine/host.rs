@@ -102,7 +102,8 @@ impl Machine {
             self.deliveries.newest_out(),
             view,
             self.seen.view(now),
-        ))
+        )
+        .after(self.sought))
     }
 
     /// Releases every sealed epoch up to this one to be acknowledged.

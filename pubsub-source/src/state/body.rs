@@ -1,4 +1,4 @@
-//! The encoding of a state, version 1: protobuf, so that fields can be added.
+//! The encoding of a state, versions 1 and 2: protobuf, so that fields can be added.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,12 +9,15 @@ use prost::{
 };
 
 use super::{Group, Ids, Part, SourceState};
-use crate::machine::MessageKey;
+use crate::{machine::MessageKey, start::SeekId};
 
 #[derive(Clone, PartialEq, Message)]
 struct Body {
     #[prost(message, repeated, tag = "1")]
     subscriptions: Vec<BodyPart>,
+    /// Since version 2.
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    sought: Option<Bytes>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -60,6 +63,9 @@ pub(super) fn encode(state: &SourceState) -> Bytes {
     };
     let body = Body {
         subscriptions: state.subscriptions.iter().map(part).collect(),
+        sought: state
+            .sought
+            .map(|id| Bytes::copy_from_slice(&id.to_bytes())),
     };
     body.encode_to_vec().into()
 }
@@ -83,9 +89,14 @@ pub(super) fn decode(instance: &str, body: Bytes) -> Result<SourceState, &'stati
             groups,
         });
     }
+    let sought = body.sought.map(|id| SeekId::from_bytes(&id));
+    if sought == Some(None) {
+        return Err("the number of the seek has a wrong length");
+    }
     Ok(SourceState {
         instance: instance.into(),
         subscriptions,
+        sought: sought.flatten(),
     })
 }
 

@@ -1,0 +1,28 @@
+//! What a source knows that was there before.
+
+use std::time::Duration;
+
+use connector_core::Epoch;
+
+use super::MessageKey;
+use crate::start::SeekId;
+
+/// What a restored source knows.
+#[derive(Debug, Default)]
+pub(crate) struct Restoration {
+    /// The newest epoch of the states.
+    pub(crate) epoch: Option<Epoch>,
+    pub(crate) groups: Vec<RestoredGroup>,
+    /// The seek after which the source reads.
+    pub(crate) sought: Option<SeekId>,
+}
+
+/// Ids of a state that share a guard and a lifetime.
+#[derive(Debug)]
+pub(crate) struct RestoredGroup {
+    pub(crate) ids: Vec<MessageKey>,
+    /// Nanoseconds since the Unix epoch: what is published later is another message.
+    pub(crate) published_by: i64,
+    /// What is left of the group's lifetime; `None` for a full one.
+    pub(crate) remaining: Option<Duration>,
+}
