@@ -1,6 +1,8 @@
 //! From settings to a sink.
 
 mod build;
+mod restored;
+mod staging;
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -10,7 +12,10 @@ use connector_core::{
 };
 use gcp_wire::{ConnectionOptions, Credentials, Endpoint, Service, TopicName};
 
-use crate::{MissingTopics, PublishMessage, SinkState, settings::Settings};
+use crate::{
+    MissingTopics, PublishMessage, SinkState,
+    settings::{IdentityAttributes, Settings},
+};
 
 /// Settings of a [`PubsubSink`](crate::PubsubSink).
 ///
@@ -27,6 +32,9 @@ pub struct SinkBuilder<R> {
     instance: String,
     settings: Settings,
     retry_for: Option<Duration>,
+    stage: Option<Limits>,
+    quarantine: Option<Limits>,
+    identity_attributes: Option<IdentityAttributes>,
     limits: Option<Limits>,
     budget: Option<Budget>,
     restored: Vec<Restored<SinkState>>,
@@ -45,6 +53,9 @@ impl<R> SinkBuilder<R> {
             instance: "0".to_owned(),
             settings: Settings::default(),
             retry_for: None,
+            stage: None,
+            quarantine: None,
+            identity_attributes: None,
             limits: None,
             budget: None,
             restored: Vec::new(),
@@ -284,8 +295,10 @@ impl<R> SinkBuilder<R> {
     /// Goes on from a saved state: nothing on a first start, one `Restored` after a restart.
     ///
     /// The state is of the newest epoch that was ever durable, and of a sink with the same
-    /// [`instance`](Self::instance). A flushing sink sends nothing again; its epochs go on above the
-    /// restored one.
+    /// [`instance`](Self::instance). Epochs go on above the restored one. What a staged sink's state
+    /// names is published by itself, from the first poll on, unless the `Restored` says `settled`;
+    /// a message that several states name is published once. A flushing sink refuses a state that
+    /// names messages: it could not save them again.
     pub fn restore(mut self, states: impl IntoIterator<Item = Restored<SinkState>>) -> Self {
         self.restored.extend(states);
         self

@@ -113,8 +113,9 @@ impl Driver {
                 }
                 outcome = flushed(&mut self.flushing), if self.flushing.is_some() => {
                     self.flushing = None;
+                    let random = self.rng.f64();
                     self.shared.look(|state| {
-                        state.machine.handle_flushed(clock::now(), outcome);
+                        state.machine.handle_flushed(clock::now(), outcome, random);
                     })?;
                 }
                 () = std::future::ready(()), if more => {}

@@ -149,6 +149,33 @@ pub enum SinkError {
         #[source]
         cause: Cause,
     },
+    /// The stage was full and the host took no checkpoint for too long.
+    #[error(
+        "the stage is full with {items} messages of {bytes} bytes, and no snapshot was taken for {}s; none of them was published, those that a saved state names are published after a restore and the others come again; take a checkpoint when the sink asks for one, or set a larger stage or progress_timeout", after.as_secs()
+    )]
+    StageFull {
+        /// How long the host waited for room without a snapshot.
+        after: Duration,
+        /// Messages that wait for a commit.
+        items: usize,
+        /// Their encoded bytes.
+        bytes: usize,
+    },
+    /// A staged message was refused, and no more may be kept aside.
+    #[error(
+        "a committed message for {topic} was refused and the quarantine of {items} messages and {bytes} bytes is full; the saved state still names it, choose an on_rejected handler that takes such messages over, set a larger quarantine, or publish or discard what is in it"
+    )]
+    QuarantineFull {
+        /// Where the message was to go.
+        topic: TopicName,
+        /// The most messages in quarantine.
+        items: usize,
+        /// The most bytes in quarantine.
+        bytes: usize,
+        /// What the service said.
+        #[source]
+        cause: Option<Cause>,
+    },
     /// `close` ran out of time.
     #[error(
         "{items} messages were not confirmed within the {}s of close_timeout; they come again after a rebuild from the last saved state", within.as_secs_f64()
@@ -196,7 +223,9 @@ impl SinkError {
             | Self::Refused { cause, .. }
             | Self::RetriesExhausted { cause, .. }
             | Self::TooManyRejections { cause, .. } => cause,
-            Self::Stalled { cause, .. } | Self::Rejected { cause, .. } => cause.as_ref()?,
+            Self::Stalled { cause, .. }
+            | Self::Rejected { cause, .. }
+            | Self::QuarantineFull { cause, .. } => cause.as_ref()?,
             Self::Closed { cause } => {
                 let inner = cause.get().downcast_ref::<Self>()?;
                 return inner.code();
@@ -206,6 +235,7 @@ impl SinkError {
             | Self::OrderingDisabled { .. }
             | Self::IncompleteAnswer { .. }
             | Self::Handler { .. }
+            | Self::StageFull { .. }
             | Self::Unsent { .. }
             | Self::ClosedByHost
             | Self::DriverGone

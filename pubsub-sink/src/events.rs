@@ -5,7 +5,7 @@ use std::time::Duration;
 use connector_core::{Cause, Member};
 use gcp_wire::{RpcError, TopicName};
 
-use crate::machine::Notice;
+use crate::{Identity, machine::Notice};
 
 /// Tells what the machine found worth telling.
 pub(crate) fn tell(instance: &str, member: &Member, notice: Notice) {
@@ -42,7 +42,57 @@ pub(crate) fn tell(instance: &str, member: &Member, notice: Notice) {
             );
         }
         Notice::WaitingForRoom { waited } => waiting_for_room(instance, member, waited),
+        Notice::Quarantined {
+            topic,
+            identity,
+            reason,
+        } => quarantined(instance, &topic, identity, &reason),
+        Notice::StageFull {
+            waited,
+            limit,
+            items,
+        } => stage_full(instance, waited, limit, items),
+        Notice::HandlerUnflushed { items, cause } => handler_unflushed(instance, items, &cause),
+        Notice::LeftStaged { items } => left_staged(instance, items),
     }
+}
+
+fn quarantined(instance: &str, topic: &TopicName, identity: Identity, reason: &str) {
+    tracing::error!(
+        instance,
+        %topic,
+        incarnation = %format_args!("{:032x}", identity.incarnation),
+        sequence = identity.sequence,
+        reason,
+        "A committed message was refused and is kept aside in the state; publish or discard it."
+    );
+}
+
+fn stage_full(instance: &str, waited: Duration, limit: Duration, items: usize) {
+    tracing::warn!(
+        instance,
+        waited_s = waited.as_secs(),
+        limit_s = limit.as_secs(),
+        items,
+        "The stage is full and no checkpoint is taken; the sink ends when the limit is reached."
+    );
+}
+
+fn handler_unflushed(instance: &str, items: usize, cause: &Cause) {
+    tracing::warn!(
+        instance,
+        items,
+        error = %cause,
+        "The failure handler could not keep refused messages; they stay in the state and its flush is repeated."
+    );
+}
+
+fn left_staged(instance: &str, items: usize) {
+    tracing::warn!(
+        instance,
+        items,
+        "A sink is closed with messages that no commit released; those that a saved state names are published after a restore, and the others come again from their source."
+    );
 }
 
 fn topic_created(instance: &str, topic: &TopicName) {

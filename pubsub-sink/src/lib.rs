@@ -4,9 +4,11 @@ mod admin;
 mod builder;
 mod clock;
 mod dead_letter;
+mod delivery;
 mod driver;
 mod error;
 mod events;
+mod excerpt;
 mod machine;
 mod message;
 #[cfg(feature = "metrics")]
@@ -15,6 +17,7 @@ mod published;
 mod settings;
 mod shared;
 mod sink;
+mod staged;
 mod state;
 mod stats;
 
@@ -24,11 +27,13 @@ pub use dead_letter::{
     DeadLetterBuilder, DeadLetterDriver, DeadLetterError, DeadLetterWatch, Outstanding,
     PubsubDeadLetterQueue,
 };
+pub use delivery::Delivery;
 pub use driver::SinkDriver;
 pub use error::{BuildError, SinkError};
 pub use message::{MessageError, PublishMessage};
 pub use published::Published;
 pub use sink::PubsubSink;
+pub use staged::{Identity, Quarantined};
 pub use state::SinkState;
 pub use stats::{DestinationStats, Stats};
 

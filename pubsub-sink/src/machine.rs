@@ -5,24 +5,31 @@
 //! [`poll_effect`](Machine::poll_effect), and when to look again out of
 //! [`poll_timeout`](Machine::poll_timeout).
 //!
-//! A record is in exactly one place from `accept` to its verdict: in an open batch, in a closed
-//! one, in a request, or with the failure handler.
+//! A record is in exactly one place from `accept` to its verdict: in the stage (of a staged sink),
+//! in its backlog, in an open batch, in a closed one, in a request, with the failure handler, or in
+//! quarantine.
 
 mod answer;
+mod backlog;
 mod batch;
 mod cuts;
 mod destinations;
+mod dismissed;
 mod effect;
 mod figures;
+mod host;
 mod inflight;
 mod intake;
 #[cfg(test)]
 mod invariants;
 mod isolate;
 mod order;
+mod quarantine;
 mod rejections;
 mod repair;
 mod send;
+mod stage;
+mod staging;
 mod stall;
 #[cfg(test)]
 mod tests;
@@ -37,23 +44,33 @@ pub(crate) use repair::Creation;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use connector_core::{
-    CheckpointError, Epoch, Limits,
+    Epoch, Limits,
     ledger::{CommitId, Ledger},
 };
 use gcp_wire::TopicName;
 
-use crate::{DestinationStats, SinkError, Stats, settings::Settings};
+use crate::{
+    Delivery, DestinationStats, SinkError, Stats,
+    settings::Settings,
+    staged::{Entry, Quarantined, Staged},
+    state::Named,
+};
+use backlog::Backlog;
 use batch::Spares;
 use cuts::{Cut, Cuts};
 use destinations::{DestinationId, Destinations};
+use dismissed::Dismissed;
 use figures::Figures;
 use inflight::Requests;
 use order::LaneKey;
+use quarantine::Quarantine;
 use rejections::Rejections;
+use stage::Stage;
 use stall::Stall;
 
 /// A wait for room after which it is worth telling who holds a shared budget.
@@ -72,8 +89,14 @@ enum Standing {
 pub(crate) struct Machine {
     settings: Settings,
     standing: Standing,
-    /// The records' places and verdicts. A flushing sink keeps nothing but those.
-    ledger: Ledger<()>,
+    /// The records' places and verdicts, and a staged sink's messages.
+    ledger: Ledger<Entry>,
+    stage: Stage,
+    backlog: Backlog,
+    dismissed: Dismissed,
+    quarantine: Quarantine,
+    /// Commits whose outcome was not told, with their epoch.
+    commits: BTreeMap<CommitId, Epoch>,
     destinations: Destinations,
     /// Destinations that have something to send and may.
     ready: VecDeque<DestinationId>,
@@ -87,6 +110,8 @@ pub(crate) struct Machine {
     /// A commit or a cut may have become complete since someone last looked.
     look_again: bool,
     stall: Stall,
+    /// Watches that a host with a full stage takes checkpoints.
+    stage_full: Stall,
     spares: Spares,
     effects: VecDeque<Effect>,
     next_reply: u64,
@@ -104,20 +129,49 @@ pub(crate) struct Machine {
     figures: Figures,
 }
 
+/// What a saved state leaves to do.
+#[derive(Debug)]
+pub(crate) struct Resumed {
+    pub(crate) epoch: Epoch,
+    /// Committed, by being restored.
+    pub(crate) messages: Vec<Arc<Staged>>,
+    pub(crate) quarantined: Vec<Arc<Quarantined>>,
+}
+
 impl Machine {
-    /// A machine that goes on after `restored`, if any, which is committed: a flushing sink's state
-    /// names nothing, so only the epoch counts.
-    pub(crate) fn new(settings: Settings, restored: Option<Epoch>) -> (Self, Option<CommitId>) {
-        let (ledger, commit) = match restored {
-            Some(epoch) => {
-                let (ledger, commit) = Ledger::restore(epoch, Vec::new());
-                (ledger, Some(commit.id))
+    /// A machine that goes on after `restored`, if anything, which is committed.
+    pub(crate) fn new(settings: Settings, restored: Option<Resumed>) -> (Self, Option<CommitId>) {
+        let mut backlog = Backlog::default();
+        let mut held = Limits::default();
+        let mut counters = Stats::default();
+        let (ledger, commit, kept) = match restored {
+            Some(Resumed {
+                epoch,
+                messages,
+                quarantined,
+            }) => {
+                counters.records_restored = messages.len() as u64;
+                held.items = messages.len();
+                held.bytes = messages.iter().map(|message| message.bytes).sum();
+                let entries = messages.into_iter().map(Entry::Staged).collect();
+                let (ledger, commit) = Ledger::restore(epoch, entries);
+                for (place, entry) in commit.released.iter().flat_map(|segment| segment.iter()) {
+                    if let Entry::Staged(staged) = entry {
+                        backlog.push(&staged.topic, place, false);
+                    }
+                }
+                (ledger, Some((commit.id, epoch)), quarantined)
             }
-            None => (Ledger::new(), None),
+            None => (Ledger::new(), None, Vec::new()),
         };
         let machine = Self {
             standing: Standing::Running,
             ledger,
+            stage: Stage::new(settings.stage),
+            backlog,
+            dismissed: Dismissed::new(settings.retry.delays),
+            quarantine: Quarantine::new(settings.quarantine, kept),
+            commits: commit.into_iter().collect(),
             destinations: Destinations::new(settings.max_destinations, settings.idle_destinations),
             ready: VecDeque::new(),
             lingering: BTreeSet::new(),
@@ -127,104 +181,20 @@ impl Machine {
             cuts: Cuts::default(),
             look_again: commit.is_some(),
             stall: Stall::new(settings.progress_timeout),
+            stage_full: Stall::new(settings.progress_timeout),
             spares: Spares::default(),
             effects: VecDeque::new(),
             next_reply: 0,
-            held: Limits::default(),
+            held,
             released: Limits::default(),
             room_wanted: None,
             room_told: false,
             timers_changed: false,
-            counters: Stats::default(),
+            counters,
             figures: Figures::new(settings.destination_stats),
             settings,
         };
-        (machine, commit)
-    }
-
-    // What the host asks.
-
-    /// The host waits for room: whatever is batched leaves, and the wait is watched.
-    pub(crate) fn await_room(&mut self, now: Instant) {
-        if self.room_wanted.is_none() {
-            self.room_wanted = Some(now);
-            self.room_told = false;
-            self.hurry(now);
-        }
-    }
-
-    /// The host's wait for room ended.
-    pub(crate) fn stop_awaiting_room(&mut self, now: Instant) {
-        self.room_wanted = None;
-        self.watch(now);
-    }
-
-    /// Cuts the stream of records. The cut is made when this returns.
-    pub(crate) fn snapshot(
-        &mut self,
-        now: Instant,
-        epoch: Epoch,
-    ) -> Result<CutId, CheckpointError> {
-        self.ledger.seal(epoch)?;
-        Ok(self.cut(now, Cut::Snapshot(epoch)))
-    }
-
-    /// Everything up to `epoch` is durable at the host.
-    pub(crate) fn commit(&mut self, epoch: Epoch) -> Result<CommitId, CheckpointError> {
-        let commit = self.ledger.commit(epoch)?;
-        self.look_again = true;
-        Ok(commit.id)
-    }
-
-    /// `epoch` will never be durable: its records count as the next epoch's.
-    pub(crate) fn abort(&mut self, now: Instant, epoch: Epoch) {
-        if self.ledger.abort(epoch)
-            && let Some(id) = self.cuts.abort(epoch)
-        {
-            self.effects
-                .push_back(Effect::Resolve(id, Err(CheckpointError::Aborted { epoch })));
-            self.watch(now);
-        }
-    }
-
-    /// Waits for everything accepted.
-    pub(crate) fn flush(&mut self, now: Instant) -> CutId {
-        self.cut(now, Cut::Flush)
-    }
-
-    /// Waits for everything accepted, at most for `close_timeout`, and ends the sink.
-    pub(crate) fn close(&mut self, now: Instant) -> CutId {
-        if matches!(self.standing, Standing::Running) {
-            self.standing = Standing::Closing(now.checked_add(self.settings.close_timeout));
-        }
-        self.cut(now, Cut::Close)
-    }
-
-    /// Ends the sink. The first cause stays.
-    pub(crate) fn fail(&mut self, error: SinkError) {
-        if matches!(self.standing, Standing::Ended(_)) {
-            return;
-        }
-        // What is known already stays true, and is still told.
-        while let Some((id, committed)) = self.ledger.poll_committed() {
-            self.effects.push_back(Effect::Committed(id, committed));
-        }
-        self.standing = Standing::Ended(error);
-        // Nothing more leaves, and what others share of the budget goes back at once.
-        self.released.items += self.held.items;
-        self.released.bytes += self.held.bytes;
-        self.held = Limits::default();
-        self.ready.clear();
-        self.lingering.clear();
-        self.requests = Requests::default();
-        self.repairs.clear();
-        self.rejections = Rejections::default();
-        self.cuts = Cuts::default();
-        self.counters.destinations_released += self.destinations.released();
-        self.destinations = Destinations::new(
-            self.settings.max_destinations,
-            self.settings.idle_destinations,
-        );
+        (machine, commit.map(|(id, _)| id))
     }
 
     // What is next.
@@ -247,13 +217,16 @@ impl Machine {
             });
         }
         if self.look_again {
-            if let Some((id, committed)) = self.ledger.poll_committed() {
-                return Some(Effect::Committed(id, committed));
+            if let Some(effect) = self.next_committed() {
+                return Some(effect);
             }
             if self.begin_handler_flush() {
                 return Some(Effect::FlushHandler);
             }
             self.look_again = false;
+        }
+        if self.can_move() {
+            self.move_backlog(now);
         }
         self.send_next(now)
     }
@@ -276,7 +249,12 @@ impl Machine {
             || self.is_ended()
             || self.rejections.has_next()
             || self.look_again
+            || self.can_move()
             || self.can_send()
+    }
+
+    pub(crate) fn delivery(&self) -> Delivery {
+        self.settings.delivery
     }
 
     pub(crate) fn is_ended(&self) -> bool {
@@ -301,8 +279,17 @@ impl Machine {
         self.held
     }
 
+    /// What the sink itself has to find a verdict for: everything but what waits for a commit.
+    pub(crate) fn owed(&self) -> usize {
+        self.held.items.saturating_sub(self.stage.waiting().items)
+    }
+
     pub(crate) fn stats(&self) -> Stats {
+        let staged = self.stage.waiting();
         Stats {
+            staged_records: staged.items as u64,
+            staged_bytes: staged.bytes as u64,
+            quarantined_records: self.quarantine.kept().len() as u64,
             destinations_released: self.counters.destinations_released
                 + self.destinations.released(),
             in_flight_records: self.held.items as u64,
@@ -328,11 +315,22 @@ impl Machine {
 
     // Between the parts.
 
-    fn cut(&mut self, now: Instant, cut: Cut) -> CutId {
-        let id = self.cuts.add(cut);
+    fn cut(&mut self, now: Instant, cut: Cut, named: Named) -> CutId {
+        let id = self.cuts.add(cut, self.rejections.arrivals(), named);
         self.look_again = true;
         self.hurry(now);
         id
+    }
+
+    /// The next commit whose outcome is known.
+    fn next_committed(&mut self) -> Option<Effect> {
+        loop {
+            let (id, committed) = self.ledger.poll_committed()?;
+            // One that was given up is not told again.
+            if self.commits.remove(&id).is_some() {
+                return Some(Effect::Committed(id, Ok(committed)));
+            }
+        }
     }
 
     /// Whether someone waits, so that no batch waits for company.
@@ -349,10 +347,21 @@ impl Machine {
         self.timers_changed = true;
     }
 
-    /// Watches for progress exactly while the host waits for something of ours.
+    /// Watches for progress exactly while the host waits for something of ours: in a staged sink
+    /// also for what it has committed. A full stage waits for the host.
     fn watch(&mut self, now: Instant) {
-        let wanted = !self.cuts.is_empty() || (self.room_wanted.is_some() && self.held.items > 0);
-        self.stall.watch(now, wanted && !self.is_ended());
+        let (running, owed) = (!self.is_ended(), self.owed() > 0);
+        let awaited = self.room_wanted.is_some() || self.is_staged();
+        let wanted = !self.cuts.is_empty() || (awaited && owed);
+        self.stall.watch(now, wanted && running);
+        if self.is_staged() {
+            let full = self.room_wanted.is_some() && !owed && self.held.items > 0;
+            self.stage_full.watch(now, full && running);
+            let aside = self.quarantine.owed();
+            let only_aside =
+                aside > 0 && !self.commits.is_empty() && self.ledger.settling_len() == aside;
+            self.quarantine.watch(now, only_aside && running);
+        }
     }
 
     /// Something completed.
@@ -362,11 +371,18 @@ impl Machine {
     }
 
     fn begin_handler_flush(&mut self) -> bool {
-        let (ledger, held) = (&self.ledger, self.held.items);
-        self.cuts.begin_flush(|cut| match cut {
+        let (ledger, rejections) = (&self.ledger, &self.rejections);
+        let (owed, staged) = (self.owed(), self.is_staged());
+        let wanted = self.dismissed.wants_flush();
+        let begun = self.cuts.begin_flush(wanted, |cut, behind| match cut {
+            Cut::Snapshot(_) | Cut::Flush if staged => rejections.decided(behind),
             Cut::Snapshot(epoch) => ledger.is_drained(epoch),
-            Cut::Flush | Cut::Close => held == 0,
-        })
+            Cut::Flush | Cut::Close => owed == 0,
+        });
+        if begun {
+            self.dismissed.begin_flush();
+        }
+        begun
     }
 
     fn linger(&self) -> Option<Duration> {

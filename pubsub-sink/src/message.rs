@@ -6,7 +6,8 @@ mod rules;
 pub use rules::MessageError;
 
 pub(crate) use frame::{
-    encode, encode_alone, frame_len, payload_of, topic_header, topic_header_len,
+    encode, encode_again, encode_alone, frame_len, inside, payload_of, topic_header,
+    topic_header_len,
 };
 pub(crate) use rules::check;
 

@@ -4,7 +4,9 @@ use std::{num::NonZeroU32, time::Duration};
 
 use connector_core::{Limits, backoff::Backoff};
 
-use crate::{BuildError, MissingTopics, machine::Retry};
+use crate::{
+    BuildError, Delivery, MissingTopics, PublishMessage, machine::Retry, message, staged::Identity,
+};
 
 /// Messages per publish request (Pub/Sub quotas).
 pub(crate) const MAX_MESSAGES: usize = 1_000;
@@ -20,6 +22,9 @@ const LONGEST_DELAY: Duration = Duration::from_secs(86_400);
 /// Checked settings of a sink.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Settings {
+    pub(crate) delivery: Delivery,
+    pub(crate) stage: Limits,
+    pub(crate) quarantine: Limits,
     pub(crate) batch_messages: usize,
     pub(crate) batch_bytes: usize,
     pub(crate) linger: Duration,
@@ -39,6 +44,9 @@ pub(crate) struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            delivery: Delivery::default(),
+            stage: Limits::new(10_000, 64 << 20),
+            quarantine: Limits::new(1_000, 64 << 20),
             batch_messages: MAX_MESSAGES,
             batch_bytes: MAX_BYTES,
             linger: Duration::ZERO,
@@ -80,6 +88,20 @@ impl Settings {
             (1..=MAX_BYTES).contains(&self.batch_bytes),
             "1 to 10000000, the most bytes Pub/Sub takes in a request",
         )?;
+        for (setting, limits, allowed) in [
+            (
+                "stage",
+                self.stage,
+                "at least 1 message and 1 byte, or the sink never has room",
+            ),
+            (
+                "quarantine",
+                self.quarantine,
+                "at least 1 message and 1 byte, or one refused message ends the sink for ever",
+            ),
+        ] {
+            positive(setting, limits, allowed)?;
+        }
         in_range(
             "in_flight",
             self.in_flight,
@@ -128,6 +150,53 @@ impl Settings {
     }
 }
 
+/// Whether a bound lets anything in at all.
+pub(crate) fn positive(
+    setting: &'static str,
+    limits: Limits,
+    allowed: &'static str,
+) -> Result<(), BuildError> {
+    in_range(
+        setting,
+        format_args!("{} messages and {} bytes", limits.items, limits.bytes),
+        limits.items > 0 && limits.bytes > 0,
+        allowed,
+    )
+}
+
+/// The attributes in which a staged message's identity is shown to consumers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct IdentityAttributes {
+    pub(crate) incarnation: String,
+    pub(crate) sequence: String,
+}
+
+impl IdentityAttributes {
+    pub(crate) fn stamp(&self, message: PublishMessage, identity: Identity) -> PublishMessage {
+        message
+            .attribute(
+                self.incarnation.as_str(),
+                format!("{:032x}", identity.incarnation),
+            )
+            .attribute(self.sequence.as_str(), identity.sequence.to_string())
+    }
+
+    /// Whether the service takes the names, and they are two.
+    pub(crate) fn check(&self) -> Result<(), BuildError> {
+        let identity = Identity {
+            incarnation: u128::MAX,
+            sequence: u64::MAX,
+        };
+        let stamped = self.stamp(PublishMessage::new("x"), identity);
+        in_range(
+            "identity_attributes",
+            format_args!("{:?} and {:?}", self.incarnation, self.sequence),
+            stamped.attributes().len() == 2 && message::check(&stamped, 0, MAX_BYTES).is_ok(),
+            "two different attribute keys of 1 to 256 bytes that do not begin with goog",
+        )
+    }
+}
+
 pub(crate) fn in_range(
     setting: &'static str,
     found: impl std::fmt::Display,
@@ -151,6 +220,9 @@ mod tests {
     #[test]
     fn the_defaults_are_those_that_the_documentation_gives() {
         let settings = Settings::default();
+        assert_eq!(settings.delivery, Delivery::Flush);
+        assert_eq!(settings.stage, Limits::new(10_000, 67_108_864));
+        assert_eq!(settings.quarantine, Limits::new(1_000, 67_108_864));
         assert_eq!(settings.batch_messages, 1_000);
         assert_eq!(settings.batch_bytes, 10_000_000);
         assert_eq!(settings.linger, Duration::ZERO);
@@ -179,7 +251,9 @@ mod tests {
     fn a_setting_out_of_its_range_is_refused_by_name() {
         type Break = (&'static str, fn(&mut Settings));
         const ENDLESS: Backoff = Backoff::new(Duration::MAX, 1.0, Duration::MAX);
-        let refused: [Break; 9] = [
+        let refused: [Break; 11] = [
+            ("stage", |s| s.stage = Limits::new(0, 1)),
+            ("quarantine", |s| s.quarantine = Limits::new(1, 0)),
             ("batch_messages", |s| s.batch_messages = 1_001),
             ("batch_messages", |s| s.batch_messages = 0),
             ("batch_bytes", |s| s.batch_bytes = 10_000_001),
@@ -197,6 +271,19 @@ mod tests {
                 Err(BuildError::OutOfRange { setting, .. }) => assert_eq!(setting, name),
                 other => panic!("{name}: {other:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn the_names_of_identity_attributes_are_checked_when_the_sink_is_built() {
+        let names = |incarnation: &str, sequence: &str| IdentityAttributes {
+            incarnation: incarnation.to_owned(),
+            sequence: sequence.to_owned(),
+        };
+        assert!(names("sink-incarnation", "sink-sequence").check().is_ok());
+        for (incarnation, sequence) in [("one", "one"), ("", "two"), ("googly", "two")] {
+            let refused = names(incarnation, sequence).check();
+            assert!(refused.is_err(), "{incarnation:?}, {sequence:?}");
         }
     }
 }

@@ -19,8 +19,9 @@ use gcp_wire::TopicName;
 use tokio::sync::Notify;
 
 use crate::{
-    Published, SinkError, SinkState,
+    Delivery, Published, SinkError, SinkState,
     machine::{CutId, Effect, Machine, Notice, RejectionId, ReplyId, RequestId},
+    state::Named,
 };
 
 /// The machine behind its mutex, which is never held across an await.
@@ -35,6 +36,8 @@ pub(crate) struct Shared {
     end: AtomicWaker,
     /// Whether the machine admits no record whatever the budget says, for the same.
     crowded: AtomicBool,
+    /// Whether the machine wants a checkpoint and the host was not told, for the same.
+    wants_checkpoint: AtomicBool,
     pub(crate) member: Member,
     pub(crate) instance: Arc<str>,
 }
@@ -63,7 +66,7 @@ pub(crate) struct Receipts {
 /// Who waits for a cut.
 #[derive(Debug)]
 pub(crate) enum CutReceipt {
-    Snapshot(Resolver<SinkState>),
+    Snapshot(Resolver<SinkState>, Delivery),
     Flush(Resolver<()>),
 }
 
@@ -90,7 +93,7 @@ pub(crate) enum Task {
 /// A receipt and what it resolves to. Resolved outside the lock: it wakes whoever waits.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    Cut(CutReceipt, Result<(), CheckpointError>),
+    Cut(CutReceipt, Result<Named, CheckpointError>),
     Commit(Resolver<Committed>, Result<Committed, CheckpointError>),
     Reply(Resolver<Published>, Result<Published, CheckpointError>),
 }
@@ -98,10 +101,15 @@ pub(crate) enum Outcome {
 impl Outcome {
     pub(crate) fn resolve(self, instance: &Arc<str>) {
         match self {
-            Self::Cut(CutReceipt::Snapshot(resolver), outcome) => {
-                resolver.resolve(outcome.map(|()| SinkState::flushed(&**instance)));
+            Self::Cut(CutReceipt::Snapshot(resolver, delivery), outcome) => {
+                resolver.resolve(outcome.map(|named| match delivery {
+                    Delivery::Flush => SinkState::flushed(&**instance),
+                    Delivery::Staged => SinkState::staged(&**instance, named),
+                }));
             }
-            Self::Cut(CutReceipt::Flush(resolver), outcome) => resolver.resolve(outcome),
+            Self::Cut(CutReceipt::Flush(resolver), outcome) => {
+                resolver.resolve(outcome.map(drop));
+            }
             Self::Commit(resolver, outcome) => resolver.resolve(outcome),
             Self::Reply(resolver, outcome) => resolver.resolve(outcome),
         }
@@ -166,7 +174,7 @@ impl State {
                 }
                 Effect::Committed(id, committed) => {
                     let resolver = self.receipts.commits.remove(&id);
-                    resolver.map(|resolver| Outcome::Commit(resolver, Ok(committed)))
+                    resolver.map(|resolver| Outcome::Commit(resolver, committed))
                 }
                 Effect::Answer(id, published) => {
                     let resolver = self.receipts.replies.remove(&id);
@@ -203,6 +211,7 @@ impl Shared {
             ended: AtomicBool::new(false),
             end: AtomicWaker::new(),
             crowded: AtomicBool::new(false),
+            wants_checkpoint: AtomicBool::new(false),
             member,
             instance,
         }
@@ -229,7 +238,12 @@ impl Shared {
         if ended {
             self.ended.store(true, Ordering::Release);
         }
-        let room = if ended || (was_crowded && !crowded) {
+        let wants = state.machine.wants_checkpoint();
+        let asks = wants && !self.wants_checkpoint.swap(wants, Ordering::AcqRel);
+        if !wants {
+            self.wants_checkpoint.store(false, Ordering::Release);
+        }
+        let room = if ended || asks || (was_crowded && !crowded) {
             state.room.take()
         } else {
             None
@@ -240,7 +254,7 @@ impl Shared {
         if let Some(waker) = room {
             waker.wake();
         }
-        if ended {
+        if ended || asks {
             self.end.wake();
         }
         if tell {
@@ -280,6 +294,11 @@ impl Shared {
 
     pub(crate) fn is_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
+    }
+
+    /// Whether the host is to be asked for a checkpoint.
+    pub(crate) fn wants_checkpoint(&self) -> bool {
+        self.wants_checkpoint.load(Ordering::Acquire)
     }
 
     pub(crate) fn is_crowded(&self) -> bool {

@@ -3,6 +3,7 @@
 mod checkpoint;
 mod close;
 mod intake;
+mod quarantine;
 mod room;
 
 use std::{
@@ -22,16 +23,18 @@ use gcp_wire::TopicName;
 
 use crate::{
     DestinationStats, PublishMessage, Published, SinkBuilder, SinkError, Stats, clock,
+    settings::IdentityAttributes,
     shared::{CutReceipt, Shared},
+    staged::Minting,
 };
 
 /// Publishes records to Pub/Sub topics, delivered by the time of the host's checkpoints.
 ///
 /// A [`futures::Sink`] that also implements [`Checkpoint`](connector_core::Checkpoint): a snapshot's
-/// receipt resolves when everything accepted before it is stored by the service, skipped by the
-/// encoder, or in the hands of a failure handler that has flushed. Everything transient is retried
-/// inside; an error is the sink's last word, and the host's rule is then to rebuild from its last
-/// saved state.
+/// receipt resolves when everything accepted before it is stored by the service (with
+/// [`Delivery::Staged`](crate::Delivery::Staged): is in the state), skipped by the encoder, or in the
+/// hands of a failure handler that has flushed. Everything transient is retried inside; an error is
+/// the sink's last word, and the host's rule is then to rebuild from its last saved state.
 ///
 /// Dropping the sink without [`close`](Self::close) logs a warning; what it had accepted is still
 /// sent while the runtime lives.
@@ -39,6 +42,9 @@ pub struct PubsubSink<R> {
     resolver: Box<dyn DestinationResolver<R, TopicName>>,
     encoder: Box<dyn Encode<R, PublishMessage>>,
     shared: Arc<Shared>,
+    /// Names staged messages. None in a flushing sink.
+    minting: Option<Minting>,
+    identity_attributes: Option<IdentityAttributes>,
     /// The next record has its room.
     admitted: bool,
     /// The machine knows that the host waits for room.
@@ -72,12 +78,16 @@ impl<R> PubsubSink<R> {
         resolver: Box<dyn DestinationResolver<R, TopicName>>,
         encoder: Box<dyn Encode<R, PublishMessage>>,
         shared: Arc<Shared>,
+        minting: Option<Minting>,
+        identity_attributes: Option<IdentityAttributes>,
         restored: Receipt<Committed>,
     ) -> Self {
         Self {
             resolver,
             encoder,
             shared,
+            minting,
+            identity_attributes,
             admitted: false,
             waiting: false,
             told: false,
@@ -104,7 +114,8 @@ impl<R> PubsubSink<R> {
     /// Publishes a record and tells what became of it: for services that must answer their caller.
     ///
     /// Wait for [`ready`](Self::ready) first. The message is part of checkpoints like any other,
-    /// and is published whether or not the receipt is kept.
+    /// and is published whether or not the receipt is kept. In a staged sink the receipt resolves
+    /// after the commit, so do not wait for it before the checkpoint.
     ///
     /// # Errors
     ///
@@ -131,8 +142,9 @@ impl<R> PubsubSink<R> {
 
     /// The receipt of what a restored sink commits by itself.
     ///
-    /// A flushing sink's state names nothing, so it resolves to zero counts with the sink's first
-    /// turn. The second call answers a receipt that is ready.
+    /// Resolves when every message that the state names has its verdict. A flushing sink's state
+    /// names nothing, nor does one that the host knows as settled: then it resolves to zero counts
+    /// with the sink's first turn. The second call answers a receipt that is ready.
     pub fn restored(&mut self) -> Receipt<Committed> {
         self.restored
             .take()
@@ -200,8 +212,8 @@ fn closed(error: SinkError) -> CheckpointError {
     }
 }
 
-/// `poll_flush` resolves when everything accepted is stored, skipped, or in the hands of a failure
-/// handler that has flushed; not already when it is queued. `SinkExt::send` flushes after each
+/// `poll_flush` resolves when everything accepted is stored (in a staged sink: staged), skipped, or in
+/// the hands of a failure handler that has flushed; not already when it is queued. `SinkExt::send` flushes after each
 /// record, so a loop over it has one message in flight: use `feed`, or
 /// [`next_when`](connector_core::next_when).
 impl<R> Sink<R> for PubsubSink<R> {

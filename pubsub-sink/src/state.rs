@@ -1,36 +1,98 @@
 //! What the host saves of a sink.
 
+mod body;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeSet, fmt, sync::Arc};
+
 use bytes::Bytes;
-use connector_core::{StateError, Versioned, serde_through_envelope};
-use prost::Message;
+use connector_core::{StateError, Versioned, ledger::View, serde_through_envelope};
+
+use crate::{
+    Delivery,
+    staged::{Entry, Identity, Quarantined, Staged},
+};
 
 /// The state of a sink at an epoch.
 ///
-/// A flushing sink holds nothing back: by the time its snapshot receipt resolves everything before
-/// the cut is stored by the service, skipped, or in the failure handler's hands. So the state names
-/// no items, and a host that loses it loses nothing; it is saved so that it is told when a state of
-/// another sink, or of a sink that holds items back, is given to the wrong builder.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// That of a flushing sink names no message: by the time its snapshot receipt resolves, everything
+/// before the cut is stored by the service, skipped, or in the failure handler's hands. It is saved
+/// so that a host is told when a state is given to the wrong builder.
+///
+/// That of a staged sink holds every message that is sealed, or committed and not confirmed, and
+/// those in quarantine: whole messages, so it deserves the protection that they do.
+#[derive(Clone)]
 pub struct SinkState {
     instance: String,
+    delivery: Delivery,
+    named: Named,
 }
 
-/// Body of format version 1. Tags are never reused.
-#[derive(Clone, PartialEq, Message)]
-struct BodyV1 {
-    /// How the sink settles: [`FLUSHED`] is the only way this format knows.
-    #[prost(uint32, tag = "1")]
-    mode: u32,
+/// The messages that a state names.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Named {
+    /// Read from a saved state.
+    pub(crate) read: Vec<Arc<Staged>>,
+    /// As they stood in the ledger at the cut. Shared with it, so that a cut copies no message and
+    /// encoding them holds no lock.
+    pub(crate) cut: View<Entry>,
+    pub(crate) quarantined: Vec<Arc<Quarantined>>,
 }
 
-/// Everything before the cut was delivered before the state was given out.
-const FLUSHED: u32 = 1;
+impl Named {
+    /// The messages to be published, without those in quarantine.
+    fn staged(&self) -> impl Iterator<Item = &Arc<Staged>> {
+        let aside: BTreeSet<Identity> = self.quarantined.iter().map(|kept| kept.identity).collect();
+        let cut = self.cut.iter().filter_map(|entry| match entry {
+            Entry::Staged(staged) => Some(staged),
+            Entry::Passing => None,
+        });
+        self.read
+            .iter()
+            .chain(cut)
+            .filter(move |staged| !aside.contains(&staged.identity))
+    }
+}
 
 impl SinkState {
     pub(crate) fn flushed(instance: impl Into<String>) -> Self {
         Self {
             instance: instance.into(),
+            delivery: Delivery::Flush,
+            named: Named::default(),
         }
+    }
+
+    pub(crate) fn staged(instance: impl Into<String>, named: Named) -> Self {
+        Self {
+            instance: instance.into(),
+            delivery: Delivery::Staged,
+            named,
+        }
+    }
+
+    /// The messages that a restore publishes: staged ones without a verdict.
+    #[must_use]
+    pub fn messages(&self) -> usize {
+        self.messages_named().count()
+    }
+
+    /// The messages in quarantine.
+    #[must_use]
+    pub fn quarantined(&self) -> usize {
+        self.named.quarantined.len()
+    }
+
+    pub(crate) fn messages_named(&self) -> impl Iterator<Item = &Arc<Staged>> {
+        // One that got its verdict since the cut was committed by an earlier epoch that is durable.
+        self.named
+            .staged()
+            .filter(|staged| staged.frame().is_some())
+    }
+
+    pub(crate) fn kept_aside(&self) -> &[Arc<Quarantined>] {
+        &self.named.quarantined
     }
 
     const fn damaged(version: u32, problem: &'static str) -> StateError {
@@ -44,90 +106,58 @@ impl SinkState {
 
 impl Versioned for SinkState {
     const CONNECTOR: &'static str = "pubsub-sink";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 
     fn instance(&self) -> &str {
         &self.instance
     }
 
     fn encode_body(&self) -> Bytes {
-        BodyV1 { mode: FLUSHED }.encode_to_vec().into()
+        match self.delivery {
+            Delivery::Flush => body::flushed(),
+            Delivery::Staged => body::staged(&self.named),
+        }
     }
 
     fn decode_body(version: u32, instance: &str, body: Bytes) -> Result<Self, StateError> {
-        if version != Self::VERSION {
-            return Err(StateError::UnknownVersion {
-                connector: Self::CONNECTOR,
-                found: version,
-                newest: Self::VERSION,
-            });
+        let decoded = match version {
+            1 => body::decode_v1(&body).map(|()| None),
+            Self::VERSION => body::decode_v2(&body),
+            found => {
+                return Err(StateError::UnknownVersion {
+                    connector: Self::CONNECTOR,
+                    found,
+                    newest: Self::VERSION,
+                });
+            }
+        };
+        match decoded {
+            Ok(None) => Ok(Self::flushed(instance)),
+            Ok(Some(named)) => Ok(Self::staged(instance, named)),
+            Err(problem) => Err(Self::damaged(version, problem)),
         }
-        let decoded = BodyV1::decode(body.clone())
-            .map_err(|_| Self::damaged(version, "the body is not a message"))?;
-        if decoded.mode != FLUSHED {
-            return Err(Self::damaged(version, "the way of settling is not known"));
-        }
-        // prost skips unknown fields. Here they could be items that would then be lost unseen.
-        if decoded.encode_to_vec() != body {
-            return Err(Self::damaged(
-                version,
-                "the body holds more than this format has",
-            ));
-        }
-        Ok(Self::flushed(instance))
+    }
+}
+
+/// Equal when they are saved as the same bytes.
+impl PartialEq for SinkState {
+    fn eq(&self, other: &Self) -> bool {
+        self.instance == other.instance && self.encode_body() == other.encode_body()
+    }
+}
+
+impl Eq for SinkState {}
+
+// Whole messages: their numbers only in a log.
+impl fmt::Debug for SinkState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SinkState")
+            .field("instance", &self.instance)
+            .field("delivery", &self.delivery)
+            .field("messages", &self.messages())
+            .field("quarantined", &self.quarantined())
+            .finish()
     }
 }
 
 serde_through_envelope!(SinkState);
-
-#[cfg(test)]
-mod tests {
-    use connector_core::SavedState;
-    use proptest::prelude::*;
-
-    use super::*;
-
-    const GOLDEN_V1: &[u8] = include_bytes!("../tests/data/state-v1.bin");
-
-    #[test]
-    fn the_golden_file_of_version_1_decodes_and_is_what_is_written() {
-        let state = SinkState::flushed("0");
-        let decoded: SavedState = postcard::from_bytes(GOLDEN_V1).unwrap();
-        assert_eq!(decoded.open::<SinkState>().unwrap(), state);
-        assert_eq!(postcard::to_allocvec(&state).unwrap(), GOLDEN_V1);
-    }
-
-    #[test]
-    fn a_body_with_unknown_fields_is_damaged_and_not_trimmed() {
-        let mut body = SinkState::flushed("0").encode_body().to_vec();
-        body.extend_from_slice(&[0x12, 1, b'x']);
-        assert!(matches!(
-            SinkState::decode_body(1, "0", body.into()),
-            Err(StateError::Damaged { version: 1, .. })
-        ));
-    }
-
-    #[test]
-    fn an_unknown_version_is_an_error_that_names_both() {
-        let error = SinkState::decode_body(2, "0", Bytes::new()).unwrap_err();
-        assert_eq!(
-            error,
-            StateError::UnknownVersion {
-                connector: "pubsub-sink",
-                found: 2,
-                newest: 1
-            }
-        );
-    }
-
-    proptest! {
-        #[test]
-        fn bytes_from_outside_never_panic_and_only_the_canonical_body_decodes(
-            version in 0u32..4,
-            body in proptest::collection::vec(any::<u8>(), 0..64),
-        ) {
-            let expected = version == 1 && body == [0x08, 0x01];
-            prop_assert_eq!(SinkState::decode_body(version, "0", body.into()).is_ok(), expected);
-        }
-    }
-}

@@ -44,6 +44,8 @@ stats! {
     counter records_published,
     /// Records that were handed to the failure handler, whatever it decided.
     counter records_rejected,
+    /// Messages that a saved state named and that were not known as settled.
+    counter records_restored,
     /// Publish requests sent, attempts that failed included.
     counter requests_sent,
     /// Publish requests that failed in a way that is tried again.
@@ -58,6 +60,12 @@ stats! {
     gauge in_flight_records,
     /// Their encoded size in bytes.
     gauge in_flight_bytes,
+    /// Of these, messages that wait for a commit.
+    gauge staged_records,
+    /// Their encoded size in bytes.
+    gauge staged_bytes,
+    /// Messages kept aside for the operator.
+    gauge quarantined_records,
     /// Publish requests without a verdict, those waiting for their next attempt included.
     gauge in_flight_requests,
     /// Records that wait for their topic to exist.

@@ -104,6 +104,19 @@ pub enum CheckpointError {
         /// How long the receipt waited.
         after: Duration,
     },
+    /// Items were refused and are kept aside, and no later state that says so was made durable in
+    /// time. They stay owed.
+    #[error(
+        "{items} refused items up to epoch {epoch} are kept aside, and for {}s no state that says so was committed; they stay owed, take and commit another checkpoint before this epoch is marked as settled", after.as_secs_f64()
+    )]
+    Retained {
+        /// The epoch whose receipt this is.
+        epoch: Epoch,
+        /// Items kept aside that only older states name.
+        items: usize,
+        /// How long the receipt waited for a later checkpoint.
+        after: Duration,
+    },
     /// A failure handler could not take or keep what it was given. It stays owed.
     #[error(
         "the failure handler could not keep what it was given; it stays owed and the next flush covers it again"

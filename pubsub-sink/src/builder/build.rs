@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
-use connector_core::{Budget, Epoch, Receipt, Restored, StateError, Versioned};
+use connector_core::{Budget, Receipt};
 use gcp_wire::Connection;
 use tokio::runtime::Handle;
+use uuid::Uuid;
 
-use super::SinkBuilder;
+use super::{SinkBuilder, restored::resumed};
 use crate::{
-    BuildError, MissingTopics, PubsubSink, SinkDriver, SinkState, TopicCreation,
+    BuildError, MissingTopics, PubsubSink, SinkDriver, TopicCreation,
     driver::Driver,
     machine::Machine,
-    settings::{DEFAULT_LIMITS, in_range},
+    settings::{DEFAULT_LIMITS, IdentityAttributes, positive},
     shared::Shared,
+    staged::Minting,
 };
 
 impl<R> SinkBuilder<R> {
@@ -43,28 +45,37 @@ impl<R> SinkBuilder<R> {
     pub(crate) fn build_parts(
         mut self,
     ) -> Result<(PubsubSink<R>, SinkDriver, Connection), BuildError> {
-        self.settings.check()?;
         self.check_together()?;
+        self.settings.stage = self.stage.unwrap_or(self.settings.stage);
+        self.settings.quarantine = self.quarantine.unwrap_or(self.settings.quarantine);
+        self.settings.check()?;
         if self.settings.ordering {
             self.settings.retry.total = None;
         } else if let Some(total) = self.retry_for {
             self.settings.retry.total = Some(total);
         }
         let resolver = self.resolver.take().ok_or(BuildError::NoDestination)?;
-        let newest = newest(&self.instance, &self.restored)?;
+        let delivery = self.settings.delivery;
+        let resumed = resumed(&self.instance, delivery, &self.restored)?;
         let connection = Connection::unary(self.endpoint, self.credentials, self.connection)
             .map_err(BuildError::Wire)?;
 
-        let budget = self
-            .budget
-            .unwrap_or_else(|| Budget::new(self.limits.unwrap_or(DEFAULT_LIMITS)));
+        let limits = if delivery.is_staged() {
+            self.settings.stage
+        } else {
+            self.limits.unwrap_or(DEFAULT_LIMITS)
+        };
+        let budget = self.budget.unwrap_or_else(|| Budget::new(limits));
         let instance: Arc<str> = self.instance.into();
         let member = budget.join(format!("{} {instance}", crate::CONNECTOR));
         let creation = match &self.settings.missing_topics {
             MissingTopics::Create(creation) => creation.clone(),
             MissingTopics::End => TopicCreation::default(),
         };
-        let (machine, commit) = Machine::new(self.settings, newest);
+        let (machine, commit) = Machine::new(self.settings, resumed);
+        if machine.held().items > 0 {
+            member.charge(machine.held());
+        }
         let shared = Arc::new(Shared::new(machine, member, instance));
         let restored = match commit {
             None => Receipt::ready(connector_core::Committed::default()),
@@ -81,7 +92,18 @@ impl<R> SinkBuilder<R> {
             self.handler,
             creation,
         );
-        let sink = PubsubSink::new(resolver, self.encoder, shared, restored);
+        let minting = delivery
+            .is_staged()
+            .then(|| Minting::new(Uuid::new_v4().as_u128()));
+        let attributes = self.identity_attributes;
+        let sink = PubsubSink::new(
+            resolver,
+            self.encoder,
+            shared,
+            minting,
+            attributes,
+            restored,
+        );
         Ok((sink, SinkDriver::new(driver), connection))
     }
 
@@ -100,41 +122,71 @@ impl<R> SinkBuilder<R> {
                 reason: "giving up a message would let its successors overtake it; progress_timeout bounds the standstill instead",
             });
         }
+        self.check_delivery()?;
         if let Some(limits) = self.limits {
-            in_range(
-                "limits",
-                format_args!("{} messages and {} bytes", limits.items, limits.bytes),
-                limits.items > 0 && limits.bytes > 0,
-                "at least 1 message and 1 byte, or the sink never has room",
-            )?;
+            let allowed = "at least 1 message and 1 byte, or the sink never has room";
+            positive("limits", limits, allowed)?;
         }
         Ok(())
     }
-}
 
-/// The newest epoch among the states, each of which must be of this sink.
-fn newest(instance: &str, restored: &[Restored<SinkState>]) -> Result<Option<Epoch>, BuildError> {
-    for restored in restored {
-        let found = restored.state.instance();
-        if found != instance {
-            return Err(BuildError::State(StateError::OtherInstance {
-                connector: SinkState::CONNECTOR,
-                found: found.to_owned(),
-                expected: instance.to_owned(),
-            }));
+    /// What goes with the one way of delivery only.
+    fn check_delivery(&self) -> Result<(), BuildError> {
+        let staged = self.settings.delivery.is_staged();
+        let conflicts = [
+            (
+                "limits",
+                self.limits.is_some(),
+                "what waits for a commit is bounded by stage",
+            ),
+            (
+                "budget",
+                self.budget.is_some(),
+                "the others of the budget would wait for this sink's commit, stage bounds it instead",
+            ),
+        ];
+        for (second, set, reason) in conflicts {
+            if staged && set {
+                return Err(BuildError::Conflict {
+                    first: "delivery",
+                    second,
+                    reason,
+                });
+            }
         }
+        let nothing_waits = "a flushing sink holds nothing for a commit";
+        let staged_only = [
+            ("stage", self.stage.is_some(), nothing_waits),
+            ("quarantine", self.quarantine.is_some(), nothing_waits),
+            (
+                "identity_attributes",
+                self.identity_attributes.is_some(),
+                "a flushing sink does not know a message again after a crash",
+            ),
+        ];
+        for (setting, set, reason) in staged_only {
+            if !staged && set {
+                return Err(BuildError::Incomplete {
+                    setting,
+                    needs: "delivery(Delivery::Staged)",
+                    reason,
+                });
+            }
+        }
+        self.identity_attributes
+            .as_ref()
+            .map_or(Ok(()), IdentityAttributes::check)
     }
-    Ok(restored.iter().map(|restored| restored.epoch).max())
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use connector_core::Limits;
+    use connector_core::{Epoch, Limits, Restored, StateError};
 
     use super::*;
-    use crate::PublishMessage;
+    use crate::{Delivery, PublishMessage, SinkState};
 
     fn builder() -> SinkBuilder<Vec<u8>> {
         PubsubSink::builder(|record: &Vec<u8>| Ok(Some(PublishMessage::new(record.clone()))))
@@ -198,5 +250,33 @@ mod tests {
             }
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn settings_of_the_other_way_of_delivery_are_refused_with_both_names() {
+        let staged = || builder().delivery(Delivery::Staged);
+        let refused = [
+            (staged().limits(Limits::items(5)), "limits"),
+            (staged().budget(Budget::new(Limits::items(5))), "budget"),
+            (builder().stage(Limits::items(5)), "stage"),
+            (builder().quarantine(Limits::items(5)), "quarantine"),
+            (
+                builder().identity_attributes("incarnation", "sequence"),
+                "identity_attributes",
+            ),
+        ];
+        for (builder, name) in refused {
+            let error = builder.build_with_driver().unwrap_err().to_string();
+            assert!(
+                error.contains(name) && error.contains("delivery"),
+                "{error}"
+            );
+        }
+        let built = staged()
+            .stage(Limits::items(5))
+            .quarantine(Limits::items(5))
+            .identity_attributes("incarnation", "sequence")
+            .build_with_driver();
+        assert!(built.is_ok());
     }
 }

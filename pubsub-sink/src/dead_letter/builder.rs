@@ -6,7 +6,7 @@ use connector_core::Limits;
 use gcp_wire::{Credentials, Endpoint, Service, TopicName};
 use tokio::runtime::Handle;
 
-use super::{DeadLetterDriver, PubsubDeadLetterQueue, desk::Desk, envelope};
+use super::{DeadLetterDriver, PubsubDeadLetterQueue, desk::Desk};
 use crate::{
     BuildError, MissingTopics, PublishMessage, PubsubSink,
     settings::{DEFAULT_LIMITS, in_range},
@@ -180,7 +180,7 @@ impl DeadLetterBuilder {
         in_range(
             "instance",
             format_args!("{} bytes long", self.instance.len()),
-            envelope::fits(&self.instance),
+            crate::excerpt::fits(&self.instance),
             "at most 1024 bytes, the longest attribute Pub/Sub takes",
         )?;
         if let Outstanding::Below(limits) = self.outstanding {

@@ -5,13 +5,7 @@ use std::time::SystemTime;
 use connector_core::Rejected;
 use gcp_wire::proto::Timestamp;
 
-use crate::PublishMessage;
-
-/// The longest attribute value that Pub/Sub takes, in bytes (Pub/Sub quotas).
-const MAX_VALUE: usize = 1_024;
-
-/// What stands at the end of a text that was cut.
-const CUT: &str = "...";
+use crate::{PublishMessage, excerpt::excerpt};
 
 /// The dead letter of a rejected record.
 pub(super) fn wrap(rejected: &Rejected, instance: &str, at: SystemTime) -> PublishMessage {
@@ -21,29 +15,14 @@ pub(super) fn wrap(rejected: &Rejected, instance: &str, at: SystemTime) -> Publi
     };
     let letter = PublishMessage::new(rejected.payload.clone().unwrap_or_default())
         .attribute("dlq-connector", rejected.connector)
-        .attribute("dlq-destination", cut(&rejected.destination))
-        .attribute("dlq-error", cut(&error))
+        .attribute("dlq-destination", excerpt(&rejected.destination))
+        .attribute("dlq-error", excerpt(&error))
         .attribute("dlq-timestamp", Timestamp::from(at).to_string())
         .attribute("dlq-subtask", instance);
     match rejected.epoch {
         Some(epoch) => letter.attribute("dlq-epoch", epoch.to_string()),
         None => letter,
     }
-}
-
-/// At most as many bytes of the text as an attribute may have, never a part of a character.
-fn cut(text: &str) -> String {
-    if text.len() <= MAX_VALUE {
-        return text.to_owned();
-    }
-    let kept = text.floor_char_boundary(MAX_VALUE - CUT.len());
-    let (kept, _) = text.split_at(kept);
-    [kept, CUT].concat()
-}
-
-/// Whether a text fits an attribute as it is.
-pub(super) const fn fits(text: &str) -> bool {
-    text.len() <= MAX_VALUE
 }
 
 #[cfg(test)]
@@ -90,15 +69,6 @@ mod tests {
         let letter = wrap(&bare().epoch(Epoch::new(12)), "0", UNIX_EPOCH);
         assert_eq!(letter.attributes()["dlq-epoch"], "12");
         assert!(letter.attributes()["dlq-error"].contains("Encoding"));
-    }
-
-    #[test]
-    fn a_text_is_cut_only_when_it_does_not_fit_and_never_inside_a_character() {
-        assert_eq!(cut(&"x".repeat(1_024)), "x".repeat(1_024));
-        assert_eq!(cut(&"x".repeat(1_025)), "x".repeat(1_021) + "...");
-        // 1,021 is no multiple of two: the last character that fits ends at 1,020.
-        let cut = cut(&"é".repeat(600));
-        assert_eq!(cut, "é".repeat(510) + "...");
     }
 
     proptest! {

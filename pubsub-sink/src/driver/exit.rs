@@ -81,7 +81,7 @@ impl Drop for Guard {
         let left = shared.with(|state| {
             // A runtime that ends after its host let go of a sink with nothing left to send is how
             // a program ends, and no error.
-            let done = state.orphaned && state.machine.held().items == 0;
+            let done = state.orphaned && state.machine.owed() == 0;
             state.machine.fail(if done {
                 SinkError::ClosedByHost
             } else {

@@ -46,6 +46,16 @@ pub enum BuildError {
     /// A state given to `restore` cannot be used.
     #[error("a state given to restore() is not this sink's")]
     State(#[source] StateError),
+    /// A flushing sink was given a state that names messages.
+    #[error(
+        "the state given to restore() names {messages} messages to be published and {quarantined} in quarantine, which a flushing sink could not save again; use delivery(Delivery::Staged) until a state names none"
+    )]
+    StagedState {
+        /// Messages to be published.
+        messages: usize,
+        /// Messages in quarantine.
+        quarantined: usize,
+    },
     /// The connection's settings cannot be used.
     #[error("the connection's settings cannot be used")]
     Wire(#[source] WireError),

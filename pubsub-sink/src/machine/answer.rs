@@ -5,10 +5,13 @@ use std::{sync::Arc, time::Instant};
 use connector_core::{Cause, CheckpointError, Rejected, RejectedReason, Verdict, ledger::Outcome};
 
 use super::{
-    Answer, Class, Effect, Failure, Machine, Notice, RejectionId, RequestId, cuts::Cut,
-    destinations::DestinationId, order::LaneKey, rejections::Rejection,
+    Answer, Class, Effect, Failure, Machine, Notice, RejectionId, RequestId,
+    cuts::{Covered, Cut},
+    destinations::DestinationId,
+    order::LaneKey,
+    rejections::Rejection,
 };
-use crate::{Published, SinkError};
+use crate::{Published, SinkError, staged::Entry};
 
 /// Attempts after which it is worth a warning that a topic takes nothing.
 const ATTEMPTS_BEFORE_WARNING: u32 = 4;
@@ -50,31 +53,44 @@ impl Machine {
             return;
         };
         let rejection = pending.rejection;
-        let rejected = rejection.rejected;
-        match verdict {
-            Ok(Verdict::Drop) => {}
-            // Fail, and whatever verdict a later version adds.
-            Ok(_) => {
+        let rejected = rejection.rejected.clone();
+        match (verdict, self.staged_at(rejection.place)) {
+            (Ok(Verdict::Drop), None) => {
+                self.settle(rejection.place, Outcome::Retained);
+                self.release(1, rejection.bytes);
+            }
+            // Its source has forgotten it: it stays in the state, and keeps its room there, until
+            // the handler has made it durable.
+            (Ok(Verdict::Drop), Some(_)) => {
+                self.dismissed.add(rejection.place);
+                self.look_again = true;
+            }
+            // Fail, and whatever verdict a later version adds. Ending the sink over a message that
+            // comes from the state would end it again after every restore.
+            (Ok(_), Some(staged)) => {
+                if !self.keep_aside(&staged, &rejection, &rejected) {
+                    return;
+                }
+            }
+            (Ok(_), None) => {
                 return self.fail(SinkError::Rejected {
                     destination: rejected.destination,
                     reason: rejected.reason,
                     cause: rejected.source,
                 });
             }
-            Err(error) => {
+            (Err(error), _) => {
                 return self.fail(SinkError::Handler {
                     cause: Cause::new(error),
                 });
             }
         }
-        self.ledger.settle(rejection.place, Outcome::Retained);
         if let Some(reply) = rejection.reply {
             let reason = rejected.reason;
             let cause = rejected.source;
             self.effects
                 .push_back(Effect::Answer(reply, Published::Rejected { reason, cause }));
         }
-        self.release(1, rejection.bytes);
         if let Some(id) = rejection.destination {
             self.resume_key(now, id, &rejection.key);
             self.destinations.let_go(now, id, 1);
@@ -86,15 +102,25 @@ impl Machine {
     }
 
     /// The failure handler's flush ended.
-    pub(crate) fn handle_flushed(&mut self, now: Instant, outcome: Result<(), CheckpointError>) {
+    /// `random` is uniform in `0.0..1.0`.
+    pub(crate) fn handle_flushed(
+        &mut self,
+        now: Instant,
+        outcome: Result<(), CheckpointError>,
+        random: f64,
+    ) {
+        if self.is_ended() {
+            return;
+        }
         let covered = self.cuts.end_flush();
         self.look_again = true;
         let cause = outcome.err().map(Cause::new);
+        self.end_dismissal(now, cause.as_ref(), random);
         let mut closed = false;
-        for (id, cut) in covered {
+        for Covered { id, cut, named } in covered {
             closed |= cut == Cut::Close;
             let resolved = match (&cause, cut) {
-                (None, Cut::Snapshot(_) | Cut::Flush | Cut::Close) => Ok(()),
+                (None, Cut::Snapshot(_) | Cut::Flush | Cut::Close) => Ok(named),
                 // The snapshot is not complete; what it covers stays owed to the next one, whose
                 // flush covers everything ever handled.
                 (Some(cause), Cut::Snapshot(epoch)) => Err(CheckpointError::Incomplete {
@@ -115,6 +141,24 @@ impl Machine {
         self.progress(now);
     }
 
+    /// What the handler took over of the stage is durable there, or is owed to its next flush.
+    fn end_dismissal(&mut self, now: Instant, failed: Option<&Cause>, random: f64) {
+        for place in self.dismissed.end_flush(now, failed.is_none(), random) {
+            let bytes = self.staged_at(place).map_or(0, |staged| staged.bytes);
+            self.settle(place, Outcome::Retained);
+            self.release(1, bytes);
+        }
+        if let Some(cause) = failed
+            && self.dismissed.len() > 0
+        {
+            self.effects
+                .push_back(Effect::Tell(Notice::HandlerUnflushed {
+                    items: self.dismissed.len(),
+                    cause: cause.clone(),
+                }));
+        }
+    }
+
     fn stored(&mut self, now: Instant, id: RequestId, ids: Vec<String>) {
         let Some(request) = self.requests.get_mut(id) else {
             return;
@@ -128,7 +172,11 @@ impl Machine {
                 named,
             });
         }
+        let staged = self.settings.delivery.is_staged();
         for item in request.batch.items(run.clone()) {
+            if staged && let Some(Entry::Staged(staged)) = self.ledger.get(item.place) {
+                staged.let_go();
+            }
             self.ledger.settle(item.place, Outcome::Settled);
         }
         let mut ids = ids;
@@ -291,7 +339,7 @@ impl Machine {
         self.destinations.get_mut(id).lanes.prune(key);
     }
 
-    fn release(&mut self, items: usize, bytes: usize) {
+    pub(super) fn release(&mut self, items: usize, bytes: usize) {
         self.look_again = true;
         self.held.items -= items;
         self.held.bytes -= bytes;

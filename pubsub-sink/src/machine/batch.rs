@@ -37,8 +37,19 @@ impl OpenBatch {
         }
     }
 
+    /// Encodes a message onto the end.
     pub(super) fn push(&mut self, place: Place, message: &PublishMessage, reply: Option<ReplyId>) {
         message::encode(message, &mut self.frames);
+        self.pushed(place, reply);
+    }
+
+    /// Adds a message that is encoded already.
+    pub(super) fn push_frame(&mut self, place: Place, frame: &[u8], reply: Option<ReplyId>) {
+        self.frames.extend_from_slice(frame);
+        self.pushed(place, reply);
+    }
+
+    fn pushed(&mut self, place: Place, reply: Option<ReplyId>) {
         let index = u32::try_from(self.items.len()).expect("a batch has at most 1,000 messages");
         let end = u32::try_from(self.frames.len()).expect("a batch has at most 10,000,000 bytes");
         self.items.push(Item { place, end });

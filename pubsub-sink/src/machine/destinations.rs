@@ -159,6 +159,11 @@ impl Destinations {
         }
     }
 
+    /// Whether one more destination may be in use, in place of a clean one if need be.
+    pub(super) fn has_room(&self) -> bool {
+        self.by_topic.len() < self.limit || (!self.clean.is_empty() && !self.is_crowded())
+    }
+
     /// Whether more destinations are in use than allowed, since none of them is clean.
     pub(super) fn is_crowded(&self) -> bool {
         self.by_topic.len() > self.limit

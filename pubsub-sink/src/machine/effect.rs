@@ -6,7 +6,7 @@ use bytes::Bytes;
 use connector_core::{Cause, CheckpointError, Committed, Rejected, ledger::CommitId};
 use gcp_wire::TopicName;
 
-use crate::Published;
+use crate::{Published, staged::Identity, state::Named};
 
 /// Names a request between its [`Effect::Publish`] and its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,10 +43,10 @@ pub(crate) enum Effect {
     CreateTopic(TopicName),
     /// Let the failure handler flush, and feed the outcome back.
     FlushHandler,
-    /// A cut is complete, or was given up.
-    Resolve(CutId, Result<(), CheckpointError>),
-    /// Everything a commit released has its verdict.
-    Committed(CommitId, Committed),
+    /// A cut is complete, or was given up. A staged sink's snapshot names messages.
+    Resolve(CutId, Result<Named, CheckpointError>),
+    /// Everything a commit released has its verdict; or it is told that this takes the host.
+    Committed(CommitId, Result<Committed, CheckpointError>),
     /// It is known what became of a submitted record.
     Answer(ReplyId, Published),
     /// Tell the operator.
@@ -76,6 +76,22 @@ pub(crate) enum Notice {
     Dividing { topic: TopicName, messages: usize },
     /// The host has waited for room for a while.
     WaitingForRoom { waited: Duration },
+    /// A staged message was refused and is kept aside.
+    Quarantined {
+        topic: TopicName,
+        identity: Identity,
+        reason: String,
+    },
+    /// The stage has been full for a while, and no checkpoint was taken.
+    StageFull {
+        waited: Duration,
+        limit: Duration,
+        items: usize,
+    },
+    /// The failure handler could not make durable what it took over.
+    HandlerUnflushed { items: usize, cause: Cause },
+    /// The sink is closed with messages that no commit released.
+    LeftStaged { items: usize },
     /// Nothing has completed for a while, and the host waits.
     Slow {
         idle: Duration,

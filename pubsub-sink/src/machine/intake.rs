@@ -9,7 +9,10 @@ use super::{
     Effect, Machine, ReplyId, batch::OpenBatch, destinations::DestinationId, order::LaneKey,
     rejections::Rejection,
 };
-use crate::{PublishMessage, Published, SinkError, message};
+use crate::{
+    PublishMessage, Published, SinkError, message,
+    staged::{Entry, Identity},
+};
 
 /// A record that does not get as far as a batch.
 #[derive(Debug)]
@@ -33,14 +36,15 @@ impl Machine {
     }
 
     /// Takes a message for a topic. It was checked against the service's limits, and `bytes`, its
-    /// frame's length, is charged to the budget already. False when the sink has ended and the
-    /// message was not taken.
+    /// frame's length, is charged to the budget already. One with an identity is held for its
+    /// commit. False when the sink has ended and the message was not taken.
     pub(crate) fn accept(
         &mut self,
         now: Instant,
         topic: &TopicName,
         message: &PublishMessage,
         bytes: usize,
+        identity: Option<Identity>,
         reply: Option<ReplyId>,
     ) -> bool {
         if self.is_ended() {
@@ -55,15 +59,33 @@ impl Machine {
             });
             return false;
         }
-        let place = self.ledger.add(());
         self.count(bytes);
+        if let Some(identity) = identity {
+            self.stage(topic, message, identity, reply);
+        } else {
+            let place = self.ledger.add(Entry::Passing);
+            self.batch(now, topic, message.key(), bytes, |open| {
+                open.push(place, message, reply);
+            });
+        }
+        true
+    }
+
+    /// Puts a message of so many bytes into its destination's batch.
+    pub(super) fn batch(
+        &mut self,
+        now: Instant,
+        topic: &TopicName,
+        key: Option<&str>,
+        bytes: usize,
+        push: impl FnOnce(&mut OpenBatch),
+    ) {
         let id = self.open_destination(now, topic);
         self.destinations.hold(id);
-
         let (most, limit) = (self.settings.batch_messages, self.settings.batch_bytes);
         let destination = self.destinations.get_mut(id);
         let header = destination.header.len();
-        let key = destination.lanes.key_of(message.key());
+        let key = destination.lanes.key_of(key);
         let lane = destination.lanes.open(&key);
         let begun = lane.open.as_ref().map(|open| open.since);
         if let Some(open) = &lane.open
@@ -74,7 +96,7 @@ impl Machine {
         let open = lane
             .open
             .get_or_insert_with(|| OpenBatch::new(self.spares.take(), now));
-        open.push(place, message, reply);
+        push(open);
         // A message above the threshold is a batch of its own and holds up nobody.
         if open.len() >= most || header + open.bytes() >= limit {
             lane.closed.extend(lane.open.take().map(OpenBatch::close));
@@ -84,7 +106,6 @@ impl Machine {
             self.forget_linger(since, id, &key);
         }
         self.enqueue(now, id, &key);
-        true
     }
 
     /// Takes a record that cannot be sent, for the failure handler. Its `bytes` are charged to the
@@ -110,15 +131,16 @@ impl Machine {
         if let Some(message) = &message {
             rejected = rejected.payload(message::encode_alone(message));
         }
-        let place = self.ledger.add(());
+        let place = self.ledger.add(Entry::Passing);
         self.count(bytes);
         // What follows under the same key waits for the verdict, as it would behind a message that
-        // the service refused.
+        // the service refused. What is staged waits for its commit, and no cut before that is
+        // complete without the verdict.
         let keyed = topic
             .as_ref()
             .zip(message.as_ref().and_then(PublishMessage::key));
         let (destination, key) = match keyed {
-            Some((topic, key)) if self.settings.ordering => {
+            Some((topic, key)) if self.settings.ordering && !self.is_staged() => {
                 let id = self.open_destination(now, topic);
                 self.destinations.hold(id);
                 let lanes = &mut self.destinations.get_mut(id).lanes;
@@ -136,7 +158,7 @@ impl Machine {
             reply,
             rejected,
         };
-        self.rejections.add(rejection, None);
+        self.rejections.arrive(rejection);
         true
     }
 

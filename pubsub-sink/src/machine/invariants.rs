@@ -52,6 +52,40 @@ impl Machine {
                 .entry((request.destination, request.lane.clone()))
                 .or_default() += 1;
         }
+        let mut waiting = Sum::default();
+        for segment in self.ledger.view().segments() {
+            for (place, _) in segment.iter() {
+                if matches!(
+                    self.ledger.standing(place),
+                    connector_core::ledger::Standing::Sealed(_)
+                ) && let Some(staged) = self.staged_at(place)
+                {
+                    waiting.items += 1;
+                    waiting.bytes += staged.bytes;
+                }
+            }
+        }
+        let stage = self.stage.waiting();
+        let open = self.stage.open_amount();
+        let sealed = Sum {
+            items: stage.items - open.items,
+            bytes: stage.bytes - open.bytes,
+        };
+        assert_eq!(waiting, sealed, "the stage counts what is sealed");
+        held.items += stage.items;
+        held.bytes += stage.bytes;
+        let leaving = self.backlog.places().chain(self.dismissed.places());
+        for place in leaving {
+            let staged = self
+                .staged_at(place)
+                .expect("what leaves the stage is staged");
+            assert!(
+                staged.frame().is_some(),
+                "and has its bytes until its verdict"
+            );
+            held.items += 1;
+            held.bytes += staged.bytes;
+        }
         for rejection in self.rejections.iter() {
             held.items += 1;
             held.bytes += rejection.bytes;
@@ -69,7 +103,7 @@ impl Machine {
         assert_eq!(held, counted, "the budget is the sum of what is held");
         assert_eq!(
             self.ledger.len(),
-            held.items,
+            held.items + self.quarantine.owed(),
             "the ledger knows every record"
         );
         for (id, destination) in self.destinations.iter() {

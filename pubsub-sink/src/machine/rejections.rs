@@ -1,7 +1,7 @@
 //! Rejected records on their way to the failure handler and back.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
 
@@ -34,6 +34,8 @@ pub(super) struct Pending {
     pub(super) rejection: Rejection,
     /// With its verdict the sink ends: it was one too many in a row.
     pub(super) ends: Option<SinkError>,
+    /// Its number among those that were rejected before they could be staged or sent.
+    arrival: Option<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -41,11 +43,44 @@ pub(super) struct Rejections {
     next: u64,
     queued: VecDeque<Pending>,
     pending: BTreeMap<RejectionId, Pending>,
+    /// Records rejected before they could be staged or sent.
+    arrivals: u64,
+    /// Those without a verdict.
+    undecided: BTreeSet<u64>,
 }
 
 impl Rejections {
+    /// A message that the service refused.
     pub(super) fn add(&mut self, rejection: Rejection, ends: Option<SinkError>) {
-        self.queued.push_back(Pending { rejection, ends });
+        self.queued.push_back(Pending {
+            rejection,
+            ends,
+            arrival: None,
+        });
+    }
+
+    /// A record that did not get as far as the stage or a batch.
+    pub(super) fn arrive(&mut self, rejection: Rejection) {
+        let arrival = self.arrivals;
+        self.arrivals += 1;
+        self.undecided.insert(arrival);
+        self.queued.push_back(Pending {
+            rejection,
+            ends: None,
+            arrival: Some(arrival),
+        });
+    }
+
+    /// How many records have arrived so.
+    pub(super) fn arrivals(&self) -> u64 {
+        self.arrivals
+    }
+
+    /// Whether the first so many of them have their verdict.
+    pub(super) fn decided(&self, arrivals: u64) -> bool {
+        self.undecided
+            .first()
+            .is_none_or(|first| *first >= arrivals)
     }
 
     pub(super) fn has_next(&self) -> bool {
@@ -66,7 +101,11 @@ impl Rejections {
 
     /// The handler's verdict is there.
     pub(super) fn take(&mut self, id: RejectionId) -> Option<Pending> {
-        self.pending.remove(&id)
+        let pending = self.pending.remove(&id)?;
+        if let Some(arrival) = pending.arrival {
+            self.undecided.remove(&arrival);
+        }
+        Some(pending)
     }
 
     pub(super) fn pending(&self) -> usize {

@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use connector_core::Limits;
+
 use super::{Effect, LONG_WAIT_FOR_ROOM, Machine, Notice, Standing, stall::Finding};
 use crate::SinkError;
 
@@ -18,6 +20,9 @@ impl Machine {
             closing,
             self.next_room_notice(),
             self.stall.next_look(),
+            self.stage_full.next_look(),
+            self.dismissed.next_flush(),
+            self.quarantine.deadline(self.settings.close_timeout),
             self.requests.next_wake(),
             self.repairs.first().map(|(until, _)| *until),
             self.lingering.first().map(|(due, _, _)| *due),
@@ -33,13 +38,16 @@ impl Machine {
         if let Standing::Closing(Some(deadline)) = &self.standing
             && *deadline <= now
         {
-            let (items, within) = (self.held.items, self.settings.close_timeout);
+            let (items, within) = (self.owed(), self.settings.close_timeout);
             return self.fail(SinkError::Unsent { items, within });
         }
         self.look_for_a_stall(now);
+        self.look_at_the_stage(now);
         if self.is_ended() {
             return;
         }
+        self.look_again |= self.dismissed.wake(now);
+        self.give_up_commits(now);
         if let Some(since) = self.room_wanted
             && self.next_room_notice().is_some_and(|at| at <= now)
         {
@@ -60,19 +68,36 @@ impl Machine {
             Finding::Slow(idle) => self.effects.push_back(Effect::Tell(Notice::Slow {
                 idle,
                 limit: self.settings.progress_timeout,
-                items: self.held.items,
+                items: self.owed(),
             })),
             Finding::Stalled(after) => {
                 let oldest = self.requests.oldest();
                 let error = SinkError::Stalled {
                     after,
-                    items: self.held.items,
+                    items: self.owed(),
                     topic: oldest
                         .map(|request| self.destinations.get(request.destination).topic.clone()),
                     cause: oldest.and_then(|request| request.last_failure.clone()),
                 };
                 self.fail(error);
             }
+        }
+    }
+
+    fn look_at_the_stage(&mut self, now: Instant) {
+        let Limits { items, bytes, .. } = self.stage.waiting();
+        match self.stage_full.look(now) {
+            Finding::Fine => {}
+            Finding::Slow(waited) => self.effects.push_back(Effect::Tell(Notice::StageFull {
+                waited,
+                limit: self.settings.progress_timeout,
+                items,
+            })),
+            Finding::Stalled(after) => self.fail(SinkError::StageFull {
+                after,
+                items,
+                bytes,
+            }),
         }
     }
 

@@ -68,15 +68,25 @@ pub(crate) fn encode_alone(message: &PublishMessage) -> Bytes {
 /// The encoded message inside a frame, copied: a slice would pin the whole batch for as long as
 /// a failure handler keeps one message of it.
 pub(crate) fn payload_of(frame: &[u8]) -> Bytes {
-    // A frame is a tag byte, a length of one to five bytes, and the message. The bytes of a varint
-    // but its last have the top bit set.
-    let length_bytes = frame
-        .iter()
-        .skip(1)
-        .take_while(|byte| **byte >= 0x80)
-        .count()
-        + 1;
-    Bytes::copy_from_slice(frame.get(1 + length_bytes..).unwrap_or_default())
+    Bytes::copy_from_slice(frame.get(head_len(frame)..).unwrap_or_default())
+}
+
+/// The encoded message inside a frame, shared with it.
+pub(crate) fn inside(frame: &Bytes) -> Bytes {
+    frame.slice(head_len(frame).min(frame.len())..)
+}
+
+/// Appends an encoded message as part of a request: what [`inside`] takes apart.
+pub(crate) fn encode_again(message: &[u8], frames: &mut BytesMut) {
+    frames.reserve(field_len(message.len()));
+    put_field(frames, REQUEST_MESSAGES, message);
+}
+
+/// A frame is a tag byte, a length of one to five bytes, and the message. The bytes of a varint but
+/// its last have the top bit set.
+fn head_len(frame: &[u8]) -> usize {
+    let length = frame.iter().skip(1);
+    2 + length.take_while(|byte| **byte >= 0x80).count()
 }
 
 fn message_len(message: &PublishMessage) -> usize {
@@ -152,6 +162,10 @@ mod tests {
                 let single = payload_of(&frames[before..]);
                 let decoded = gcp_wire::proto::pubsub::PubsubMessage::decode(single).unwrap();
                 prop_assert_eq!(&decoded.data, message.payload());
+                let frame = Bytes::copy_from_slice(&frames[before..]);
+                let mut again = BytesMut::new();
+                encode_again(&inside(&frame), &mut again);
+                prop_assert_eq!(again.freeze(), frame);
             }
             let mut body = BytesMut::from(topic_header(topic).as_ref());
             body.extend_from_slice(&frames);

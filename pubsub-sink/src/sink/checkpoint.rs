@@ -35,7 +35,10 @@ impl<R> Checkpoint for PubsubSink<R> {
         self.ask(
             |state| {
                 let id = state.machine.snapshot(clock::now(), epoch)?;
-                state.receipts.cut(id, CutReceipt::Snapshot(resolver));
+                let delivery = state.machine.delivery();
+                state
+                    .receipts
+                    .cut(id, CutReceipt::Snapshot(resolver, delivery));
                 Ok(())
             },
             receipt,
@@ -46,7 +49,7 @@ impl<R> Checkpoint for PubsubSink<R> {
         let (resolver, receipt) = Receipt::channel();
         self.ask(
             |state| {
-                let id = state.machine.commit(epoch)?;
+                let id = state.machine.commit(clock::now(), epoch)?;
                 state.receipts.commit(id, resolver);
                 Ok(())
             },

@@ -15,7 +15,8 @@ impl<R> PubsubSink<R> {
     /// Sends everything accepted, lets the failure handler flush, and ends the sink; within
     /// `close_timeout`.
     ///
-    /// Call it at the end of a run. A second call does nothing.
+    /// A staged sink sends what is committed, and no more: commit the last epoch before, or its
+    /// messages leave after the next restore. Call it at the end of a run. A second call does nothing.
     ///
     /// # Errors
     ///
@@ -66,7 +67,7 @@ impl<R> Drop for PubsubSink<R> {
             }
             state.orphaned = true;
             state.machine.close(clock::now());
-            state.machine.held().items
+            state.machine.owed()
         });
         if let Ok(items) = left
             && items > 0

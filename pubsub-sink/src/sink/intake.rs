@@ -10,6 +10,7 @@ use crate::{
     message,
     settings::MAX_BYTES,
     shared::State,
+    staged::Minting,
 };
 
 impl<R> PubsubSink<R> {
@@ -34,12 +35,17 @@ impl<R> PubsubSink<R> {
                 return self.reject(Some(topic), None, RejectedReason::Encoding, cause, reply);
             }
         };
+        let identity = self.minting.as_mut().map(Minting::mint);
+        let message = match (&self.identity_attributes, identity) {
+            (Some(names), Some(identity)) => names.stamp(message, identity),
+            (None, _) | (_, None) => message,
+        };
         let header = message::topic_header_len(topic.as_str());
         match message::check(&message, header, MAX_BYTES) {
             Ok(bytes) => self.hand_over(bytes, |state| {
                 state
                     .machine
-                    .accept(clock::now(), &topic, &message, bytes, reply)
+                    .accept(clock::now(), &topic, &message, bytes, identity, reply)
             }),
             Err(error) => {
                 let (reason, cause) = (RejectedReason::Limit, Cause::new(error));

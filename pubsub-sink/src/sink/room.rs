@@ -73,6 +73,10 @@ impl<R> Admission for PubsubSink<R> {
 
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<Room, SinkError>> {
         self.shared.end().register(cx.waker());
+        if self.shared.wants_checkpoint() {
+            self.shared.with(|state| state.machine.checkpoint_asked())?;
+            return Poll::Ready(Ok(Room::CheckpointWanted));
+        }
         self.poll_admitted(cx).map_ok(|()| Room::Ready)
     }
 }

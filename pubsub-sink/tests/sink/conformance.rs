@@ -9,13 +9,14 @@ use connector_core::{
 use gcp_emulator::{Answer, Code, Fault, Method, Rule, RuleId};
 use gcp_wire::proto::pubsub::PubsubMessage;
 use prost::Message;
-use pubsub_sink::{PubsubSink, SinkError, SinkState};
+use pubsub_sink::{Delivery, PubsubSink, SinkError, SinkState};
 use tokio::{runtime::Handle, task::AbortHandle};
 
 use crate::world::{POISON, Record, World, full, is_poisoned, record};
 
 struct SinkInAWorld {
     world: World,
+    delivery: Delivery,
     handler: FlakyHandler,
     drivers: Vec<AbortHandle>,
     held: Option<RuleId>,
@@ -23,7 +24,7 @@ struct SinkInAWorld {
 }
 
 impl SinkInAWorld {
-    fn new() -> Self {
+    fn new(delivery: Delivery) -> Self {
         let world = World::new(&["odd", "even"]);
         world.fault(
             Rule::on(Method::Publish)
@@ -35,6 +36,7 @@ impl SinkInAWorld {
         );
         Self {
             world,
+            delivery,
             handler: FlakyHandler::new(number_of),
             drivers: Vec::new(),
             held: None,
@@ -66,6 +68,7 @@ impl Harness for SinkInAWorld {
         let (sink, driver) = self
             .world
             .builder()
+            .delivery(self.delivery)
             .on_rejected(self.handler.clone())
             .restore(restored)
             .build_with_driver()
@@ -144,7 +147,15 @@ impl SinkHarness for SinkInAWorld {
     }
 
     fn refused(&mut self, number: u64) -> Record {
-        record(topic_of(number), format!("{number}{}", char::from(POISON)))
+        let refused = record(topic_of(number), format!("{number}{}", char::from(POISON)));
+        if self.delivery == Delivery::Flush {
+            return refused;
+        }
+        Record {
+            // Refused when it is staged: the service sees nothing before the commit.
+            message: refused.message.attribute("google-reserved", "x"),
+            to: refused.to,
+        }
     }
 
     async fn handled(&mut self) -> Vec<u64> {
@@ -156,7 +167,20 @@ impl SinkHarness for SinkInAWorld {
     }
 }
 
-connector_core::conformance_tests! {
-    #[tokio::test(start_paused = true)]
-    flush_sink: SinkInAWorld::new()
+mod flushing {
+    use super::{Delivery, SinkInAWorld};
+
+    connector_core::conformance_tests! {
+        #[tokio::test(start_paused = true)]
+        flush_sink: SinkInAWorld::new(Delivery::Flush)
+    }
+}
+
+mod staged {
+    use super::{Delivery, SinkInAWorld};
+
+    connector_core::conformance_tests! {
+        #[tokio::test(start_paused = true)]
+        staged_sink: SinkInAWorld::new(Delivery::Staged)
+    }
 }

@@ -2,11 +2,16 @@
 
 use std::{sync::Arc, time::Duration};
 
-use connector_core::{Cause, CheckpointError, FailureHandler, Limits, Receipt, Rejected, Verdict};
+use connector_core::{
+    Cause, Checkpoint, CheckpointError, Committed, Epoch, FailureHandler, Limits, Receipt,
+    Rejected, Restored, Verdict,
+};
 use futures::SinkExt;
 use gcp_emulator::{Body, Call, Emulator, EmulatorBuilder, Fault, Method, Rule};
 use gcp_wire::proto::pubsub::PublishRequest;
-use pubsub_sink::{Endpoint, PublishMessage, PubsubSink, SinkBuilder, TopicName};
+use pubsub_sink::{
+    Delivery, Endpoint, PublishMessage, PubsubSink, SinkBuilder, SinkState, TopicName,
+};
 use tokio::{
     sync::{mpsc, oneshot},
     time::Instant,
@@ -66,6 +71,11 @@ impl World {
         PubsubSink::builder(|record: &Record| Ok(Some(record.message.clone())))
             .resolve(|record: &Record| TopicName::parse_in("demo", &record.to))
             .endpoint(self.endpoint())
+    }
+
+    /// A builder of sinks that hold messages for their commit.
+    pub(crate) fn staged(&self) -> SinkBuilder<Record> {
+        self.builder().delivery(Delivery::Staged)
     }
 
     pub(crate) fn sink(&self) -> PubsubSink<Record> {
@@ -214,4 +224,37 @@ impl FailureHandler for Bin {
     fn flush(&mut self) -> Receipt<()> {
         Receipt::ready(())
     }
+}
+
+/// A checkpoint as a host keeps it: bytes.
+#[derive(Clone)]
+pub(crate) struct Saved {
+    epoch: Epoch,
+    bytes: Vec<u8>,
+}
+
+impl Saved {
+    pub(crate) fn restored(&self) -> Restored<SinkState> {
+        Restored::new(self.epoch, postcard::from_bytes(&self.bytes).unwrap())
+    }
+
+    pub(crate) fn settled(&self) -> Restored<SinkState> {
+        self.restored().settled(true)
+    }
+}
+
+pub(crate) async fn seal(sink: &mut PubsubSink<Record>, epoch: u64) -> Saved {
+    let epoch = Epoch::new(epoch);
+    let state = sink.snapshot(epoch).await.unwrap();
+    Saved {
+        epoch,
+        bytes: postcard::to_allocvec(&state).unwrap(),
+    }
+}
+
+/// A whole checkpoint: the state that is durable, and what its commit settled.
+pub(crate) async fn checkpoint(sink: &mut PubsubSink<Record>, epoch: u64) -> (Saved, Committed) {
+    let saved = seal(sink, epoch).await;
+    let committed = tokio::time::timeout(LONG, sink.commit(Epoch::new(epoch)));
+    (saved, committed.await.unwrap().unwrap())
 }

@@ -139,7 +139,7 @@ impl World {
         let bytes = message::frame_len(&message);
         let taken = self
             .machine
-            .accept(self.now, &topic(to), &message, bytes, reply);
+            .accept(self.now, &topic(to), &message, bytes, None, reply);
         self.machine.check_invariants();
         taken
     }
@@ -207,10 +207,10 @@ impl World {
                     assert!(self.flushing.is_none(), "one flush at a time");
                     self.flushing = Some(self.handled.clone());
                 }
-                Effect::Resolve(id, outcome) => self.resolve(id, outcome),
+                Effect::Resolve(id, outcome) => self.resolve(id, outcome.map(drop)),
                 Effect::Committed(id, committed) => {
                     assert!(self.commits.remove(&id), "a commit resolves once");
-                    self.committed.push(committed);
+                    self.committed.push(committed.unwrap());
                 }
                 Effect::Answer(id, published) => self.answers.push((id, published)),
                 Effect::Tell(notice) => self.notices.push(notice),
@@ -343,7 +343,7 @@ impl World {
         } else {
             Err(CheckpointError::driver_gone())
         };
-        self.machine.handle_flushed(self.now, outcome);
+        self.machine.handle_flushed(self.now, outcome, 0.5);
         self.machine.check_invariants();
     }
 
@@ -361,7 +361,7 @@ impl World {
     }
 
     pub(super) fn commit(&mut self, epoch: Epoch) {
-        if let Ok(id) = self.machine.commit(epoch) {
+        if let Ok(id) = self.machine.commit(self.now, epoch) {
             self.commits.insert(id);
         }
         self.machine.check_invariants();
