@@ -1,7 +1,9 @@
 //! How a sink is set up.
 
+mod reach;
 mod restored;
 mod sink_driver;
+mod traffic;
 
 pub use sink_driver::SinkDriver;
 
@@ -14,9 +16,10 @@ use connector_core::{
 };
 use gcp_wire::{Connection, ConnectionOptions, Credentials, Endpoint, QueueName, Service};
 
-use crate::driver::{Driver, Shared};
+use crate::driver::{Driver, Shared, clock};
 use crate::error::BuildError;
-use crate::machine::{Batch, Machine, RetryBudget};
+use crate::event;
+use crate::machine::Machine;
 use crate::naming::{self, KeyOf, Naming, TaskKey};
 use crate::options::Options;
 use crate::sink::{CloudTasksSink, Preparation};
@@ -32,6 +35,8 @@ use crate::task::{AllowedHosts, Task};
 pub struct SinkBuilder<R> {
     encode: Box<dyn Encode<R, Task>>,
     resolve: Option<Box<dyn DestinationResolver<R, QueueName>>>,
+    /// The queue of every record, where there is one.
+    queue: Option<QueueName>,
     key: Option<KeyOf<R>>,
     minted: bool,
     hosts: Option<Vec<String>>,
@@ -50,6 +55,7 @@ impl<R> SinkBuilder<R> {
         Self {
             encode,
             resolve: None,
+            queue: None,
             key: None,
             minted: false,
             hosts: None,
@@ -71,7 +77,9 @@ impl<R> SinkBuilder<R> {
     where
         R: 'static,
     {
-        self.resolve(Fixed::new(queue))
+        let mut builder = self.resolve(Fixed::new(queue.clone()));
+        builder.queue = Some(queue);
+        builder
     }
 
     /// Chooses the queue of each record, before the record is encoded. Replaces an earlier
@@ -83,6 +91,7 @@ impl<R> SinkBuilder<R> {
     /// [`connector_core::shard()`] spreads keys evenly.
     pub fn resolve(mut self, resolver: impl DestinationResolver<R, QueueName> + 'static) -> Self {
         self.resolve = Some(Box::new(resolver));
+        self.queue = None;
         self
     }
 
@@ -118,16 +127,6 @@ impl<R> SinkBuilder<R> {
     /// [`task_id`](Self::task_id).
     pub const fn minted_names(mut self) -> Self {
         self.minted = true;
-        self
-    }
-
-    /// Lets tasks call these hosts only; a task for another one is a rejection. Default: any host.
-    ///
-    /// Compared without letter case and without the port. Use it whenever a URL, or a part of one,
-    /// comes from a record: Cloud Tasks calls from inside Google's network and may carry a token of
-    /// yours.
-    pub fn allow_hosts<H: Into<String>>(mut self, hosts: impl IntoIterator<Item = H>) -> Self {
-        self.hosts = Some(hosts.into_iter().map(Into::into).collect());
         self
     }
 
@@ -203,53 +202,6 @@ impl<R> SinkBuilder<R> {
         self
     }
 
-    /// Creates tasks many in one call (BatchCreateTasks). Default: one by one, with an answer for
-    /// each as soon as there is one.
-    ///
-    /// A call leaves at once while fewer than two of its queue are under way; else the next one
-    /// grows, up to the given size. Every task gets a verdict of its own, so that one bad task
-    /// harms no other. A call whose answer is lost is sent again as the same bytes under the same
-    /// request id, which the service carries out once at most, so that not even unnamed tasks are
-    /// made twice for it. Batches save calls, and make a single task wait for its batch.
-    pub const fn batching(mut self, size: Batch) -> Self {
-        self.options.batch = Some(size);
-        self
-    }
-
-    /// Opens this many connections, each carrying 100 creations at a time. Default: 1, which takes
-    /// 210 to 400 tasks a second (measured against the service; a creation takes about a quarter
-    /// of a second). 1 to 256.
-    ///
-    /// Above 500 a second raise the traffic by at most half every five minutes, as Google asks.
-    pub const fn channels(mut self, channels: usize) -> Self {
-        self.options.channels = channels;
-        self
-    }
-
-    /// Bounds one CreateTask call. Default: 20 s, as Google's own clients have it; the service
-    /// refuses more than 30 s. Shorter ones make ambiguous failures out of slow successes.
-    pub const fn attempt_deadline(mut self, deadline: Duration) -> Self {
-        self.options.attempt_deadline = deadline;
-        self
-    }
-
-    /// How a task is tried again after UNAVAILABLE, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, a broken
-    /// connection or our own time-out. Default: 8 attempts, 100 ms doubling up to 10 s, which rides
-    /// out about 13 s of refusals. Spent, the sink ends.
-    pub const fn retries(mut self, budget: RetryBudget) -> Self {
-        self.options.retries = budget;
-        self
-    }
-
-    /// How a task is tried again while its queue does not exist. Default: 3 attempts, 500 ms
-    /// doubling up to 2 s: enough for a queue that was just created, short enough to name a
-    /// mistyped one at once. A queue that woke up after 30 idle days may take minutes. Spent, the
-    /// sink ends and names the queue.
-    pub const fn queue_missing_retries(mut self, budget: RetryBudget) -> Self {
-        self.options.queue_missing_retries = budget;
-        self
-    }
-
     /// Ends the sink when records wait and none gets a verdict for this long, or the failure
     /// handler owes one answer for this long. Default: 600 s, far above what the retries of one
     /// record take (176 s at worst), so that it only ever catches what stands still.
@@ -262,6 +214,17 @@ impl<R> SinkBuilder<R> {
     /// the grace that container platforms give to a process.
     pub const fn close_timeout(mut self, budget: Duration) -> Self {
         self.options.close_timeout = budget;
+        self
+    }
+
+    /// Keeps numbers of its own for each of the first `queues` queues of a run, see
+    /// [`destination_stats`](crate::CloudTasksSink::destination_stats). Default 0: none.
+    ///
+    /// Each queue costs some hundred bytes for as long as the sink lives, and with the feature
+    /// `metrics` three time series wherever those are kept; so the number is bounded, and queues
+    /// beyond it count in the sums only.
+    pub const fn destination_stats(mut self, queues: usize) -> Self {
+        self.options.destination_stats = queues;
         self
     }
 
@@ -297,6 +260,7 @@ impl<R> SinkBuilder<R> {
         let Self {
             encode,
             resolve,
+            queue,
             key,
             minted,
             hosts,
@@ -343,6 +307,13 @@ impl<R> SinkBuilder<R> {
         let mut machine = Machine::new(options.machine(), newest);
         if let Some(size) = options.batch {
             machine = machine.batching(size, naming::minted());
+        }
+        if let Some(queue) = &queue {
+            machine.expect_queue(clock::now(), queue);
+        }
+        let carried = options.carried();
+        if limited_by.is_some() && options.limits.items > carried {
+            event::more_than_carried(&instance, options.limits.items, carried);
         }
         let shared = Arc::new(Shared::new(machine, member, instance));
         let driver = Driver::new(

@@ -20,12 +20,16 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use gcp_wire::proto::longrunning::{GetOperationRequest, Operation};
+use gcp_wire::proto::tasks::{GetQueueRequest, Queue};
 use gcp_wire::{Connection, EncodedBody, QueueName, RpcError, method};
 use tokio::time::Sleep;
 
 use crate::SinkError;
 use crate::event;
 use crate::machine::{Answer, CallId, Effect, JobId, RecordId, Report};
+
+/// How long the first look at a queue may hold up the queue's records.
+const LOOK_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Effects performed and answers taken in before the driver looks at everything else again.
 const PER_TURN: usize = 128;
@@ -47,6 +51,7 @@ enum Answered {
     Create(RecordId, Answer),
     Batch(CallId, Result<Operation, RpcError>),
     Operation(CallId, Result<Operation, RpcError>),
+    Queue(QueueName, Result<Box<Queue>, RpcError>),
 }
 
 /// An answer of the failure handler.
@@ -155,7 +160,7 @@ impl Driver {
             self.perform(effect);
         }
         #[cfg(feature = "metrics")]
-        self.published.publish(&self.shared.lock().machine.stats());
+        self.published.publish(&mut self.shared.lock().machine);
         turn
     }
 
@@ -172,6 +177,7 @@ impl Driver {
                 request,
             } => self.create_batch(call, &queue, request),
             Effect::ReadOperation { call, operation } => self.read_operation(call, operation),
+            Effect::ReadQueue { queue } => self.read_queue(queue),
             Effect::Handle { job, rejected } => {
                 let verdict = self.handler.handle(*rejected);
                 self.handled
@@ -199,11 +205,12 @@ impl Driver {
     fn create(&self, record: RecordId, queue: &QueueName, request: Bytes) {
         let connection = self.connection.clone();
         let (queue, deadline) = (queue.clone(), self.attempt_deadline);
+        let span = event::creating(self.shared.instance(), &queue, record);
         let call = async move {
             let body = EncodedBody::from(request);
-            let outcome = connection
-                .call_encoded(&method::CREATE_TASK, queue.as_str(), body, deadline)
-                .await;
+            let call =
+                connection.call_encoded(&method::CREATE_TASK, queue.as_str(), body, deadline);
+            let outcome = event::within(span, call).await;
             let answer = match outcome {
                 Ok(task) => Answer::Created(task.name),
                 Err(error) => Answer::Failed(error),
@@ -216,11 +223,12 @@ impl Driver {
     fn create_batch(&self, id: CallId, queue: &QueueName, request: Bytes) {
         let connection = self.connection.clone();
         let (queue, deadline) = (queue.clone(), self.attempt_deadline);
+        let span = event::creating_batch(self.shared.instance(), &queue, id);
         let call = async move {
             let body = EncodedBody::from(request);
-            let outcome = connection
-                .call_encoded(&method::BATCH_CREATE_TASKS, queue.as_str(), body, deadline)
-                .await;
+            let method = &method::BATCH_CREATE_TASKS;
+            let call = connection.call_encoded(method, queue.as_str(), body, deadline);
+            let outcome = event::within(span, call).await;
             Answered::Batch(id, outcome)
         };
         self.calls.push(call.boxed());
@@ -237,6 +245,21 @@ impl Driver {
                 .call(&method::GET_OPERATION, &operation, request, deadline)
                 .await;
             Answered::Operation(id, outcome)
+        };
+        self.calls.push(call.boxed());
+    }
+
+    fn read_queue(&self, queue: QueueName) {
+        let connection = self.connection.clone();
+        let deadline = self.attempt_deadline.min(LOOK_DEADLINE);
+        let call = async move {
+            let request = GetQueueRequest {
+                name: queue.as_str().to_owned(),
+            };
+            let outcome = connection
+                .call(&method::GET_QUEUE, queue.as_str(), request, deadline)
+                .await;
+            Answered::Queue(queue, outcome.map(Box::new))
         };
         self.calls.push(call.boxed());
     }
@@ -261,6 +284,11 @@ impl Driver {
                     inner
                         .machine
                         .handle_batch_created(now, call, answer, fastrand::f64);
+                }
+                Answered::Queue(queue, answer) => {
+                    inner
+                        .machine
+                        .handle_queue(now, queue, answer.map(|queue| *queue));
                 }
                 Answered::Operation(call, answer) => {
                     inner
@@ -297,6 +325,12 @@ impl Driver {
             }
             Report::UnexpectedDuplicate { queue, times } => {
                 event::unexpected_duplicate(instance, &queue, times);
+            }
+            Report::QueueStopped { queue, state } => event::queue_stopped(instance, &queue, state),
+            Report::QueueRuns { queue } => event::queue_runs(instance, &queue),
+            Report::QueueUnseen { queue, error } => event::queue_unseen(instance, &queue, &error),
+            Report::FewStreams { streams, waiting } => {
+                event::few_streams(instance, streams, waiting);
             }
         }
     }

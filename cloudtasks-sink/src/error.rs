@@ -66,6 +66,28 @@ pub enum SinkError {
         /// What the serializer, the check or the service said.
         source: Option<Cause>,
     },
+    /// The service refused so many tasks in a row that the data is not the likely cause.
+    #[error(
+        "{count} tasks in a row were refused (max_consecutive_rejections), the last for queue {queue}; the failure handler has them, find what is wrong with all of them and rebuild from the last saved state"
+    )]
+    TooManyRejections {
+        /// Refusals without a created task in between.
+        count: u32,
+        /// The queue of the last one.
+        queue: QueueName,
+        /// What the service said about the last one.
+        source: RpcError,
+    },
+    /// A queue replaces the URLs of its tasks, whatever their records say.
+    #[error(
+        "queue {queue} replaces the URL of every task (its uriOverride is enforced always); {pending} accepted records are not known to be tasks and stay owed, take the override away, or accept it by allow_url_overrides, and rebuild from the last saved state"
+    )]
+    UrlsReplaced {
+        /// The full name of the queue.
+        queue: QueueName,
+        /// Records that were accepted and have no verdict.
+        pending: usize,
+    },
     /// The failure handler could not take a rejected record.
     #[error(
         "the failure handler could not take a rejected record; the record is in no queue and stays owed, rebuild from the last saved state"
@@ -214,6 +236,16 @@ pub enum BuildError {
         progress_timeout: Duration,
         /// The deadline of one attempt.
         attempt_deadline: Duration,
+    },
+    /// A queue's pace lets the sink stand still for longer than it may.
+    #[error(
+        "{setting} lets less than one task leave within progress_timeout ({progress_timeout:?}), so that waiting for a turn would end the sink"
+    )]
+    Pace {
+        /// The setting: `queue_rate` or `ramp`.
+        setting: &'static str,
+        /// The progress timeout.
+        progress_timeout: Duration,
     },
     /// An entry of the list of allowed hosts is no host.
     #[error(

@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use connector_core::flow::Holder;
-use gcp_wire::{QueueName, RpcError};
+use gcp_wire::{Code, QueueName, RpcError};
+use tracing::Instrument as _;
 
 use crate::error::SinkError;
+use crate::machine::{CallId, RecordId};
+use crate::queue_state::QueueState;
 
 /// Creates fail and are tried again.
 pub(crate) fn retrying(instance: &str, queue: &QueueName, failures: u64, error: &RpcError) {
@@ -41,6 +44,88 @@ pub(crate) fn unexpected_duplicate(instance: &str, queue: &QueueName, times: u64
         times,
         "A task name minted at random existed before it was sent."
     );
+}
+
+/// A queue takes tasks and dispatches none.
+pub(crate) fn queue_stopped(instance: &str, queue: &QueueName, state: QueueState) {
+    tracing::warn!(
+        instance,
+        queue = queue.as_str(),
+        ?state,
+        "A queue does not dispatch its tasks: they pile up until it is resumed."
+    );
+}
+
+/// A queue dispatches again.
+pub(crate) fn queue_runs(instance: &str, queue: &QueueName) {
+    tracing::info!(
+        instance,
+        queue = queue.as_str(),
+        "A queue dispatches its tasks again."
+    );
+}
+
+/// A queue could not be looked at.
+pub(crate) fn queue_unseen(instance: &str, queue: &QueueName, error: &RpcError) {
+    tracing::warn!(
+        instance,
+        queue = queue.as_str(),
+        error = %error,
+        "A queue could not be looked at, so that its state and its overrides are not known."
+    );
+}
+
+/// For long there were more tasks than streams to create them on.
+pub(crate) fn few_streams(instance: &str, streams: usize, waiting: usize) {
+    tracing::warn!(
+        instance,
+        streams,
+        waiting,
+        "Tasks have waited half a minute for a stream: each of the channels carries 100 calls."
+    );
+}
+
+/// More records are let in than the connections carry.
+pub(crate) fn more_than_carried(instance: &str, records: usize, carried: usize) {
+    tracing::warn!(
+        instance,
+        records,
+        carried,
+        "More records are let in than the channels carry at a time: each of them carries 100 calls."
+    );
+}
+
+/// A span around the call that creates one task.
+pub(crate) fn creating(instance: &str, queue: &QueueName, record: RecordId) -> tracing::Span {
+    tracing::trace_span!(
+        "create_task",
+        instance,
+        queue = queue.as_str(),
+        ?record,
+        code = tracing::field::Empty
+    )
+}
+
+/// A span around the call that creates many tasks.
+pub(crate) fn creating_batch(instance: &str, queue: &QueueName, call: CallId) -> tracing::Span {
+    tracing::trace_span!(
+        "create_batch",
+        instance,
+        queue = queue.as_str(),
+        ?call,
+        code = tracing::field::Empty
+    )
+}
+
+/// Tells a call's span how it ended, and what the call was about.
+pub(crate) async fn within<T>(
+    span: tracing::Span,
+    call: impl Future<Output = Result<T, RpcError>>,
+) -> Result<T, RpcError> {
+    let outcome = call.instrument(span.clone()).await;
+    let code = outcome.as_ref().map_or_else(RpcError::code, |_| Code::Ok);
+    span.record("code", code.name());
+    outcome
 }
 
 /// The sink ended with an error.

@@ -8,6 +8,7 @@ mod event;
 mod machine;
 mod naming;
 mod options;
+mod queue_state;
 mod request;
 mod sink;
 mod state;
@@ -18,11 +19,12 @@ mod task;
 pub use body::{BodyError, BodyFormat, Charset, ContentType, Csv, Form, Json, Text};
 pub use builder::{SinkBuilder, SinkDriver};
 pub use error::{BuildError, SinkError};
-pub use machine::{Batch, RetryBudget};
+pub use machine::{Batch, Ramp, RetryBudget};
 pub use naming::TaskKey;
+pub use queue_state::QueueState;
 pub use sink::CloudTasksSink;
 pub use state::SinkState;
-pub use stats::Stats;
+pub use stats::{DestinationStats, Stats};
 pub use submitted::Submitted;
 pub use task::{
     AppEngineTask, FullTask, HeaderRule, HttpMethod, HttpTask, RelativeUriRule, RetryRule, Task,

@@ -11,42 +11,55 @@ mod batch;
 mod batching;
 mod cuts;
 mod effect;
+mod figures;
+mod gate;
 mod handling;
 mod inflight;
 mod intake;
 #[cfg(test)]
 mod invariants;
+mod looking;
 mod parking;
 mod phase;
 mod room;
+mod sending;
 mod settings;
+mod shortage;
+mod streak;
 mod throttle;
 mod verdicts;
 
 pub(crate) use answer::Answer;
 pub(crate) use batch::CallId;
 pub(crate) use effect::{Effect, Report};
+pub(crate) use gate::Pacing;
+pub use gate::Ramp;
 pub(crate) use handling::JobId;
 pub(crate) use inflight::{Create, RecordId};
 pub(crate) use settings::Settings;
 pub use settings::{Batch, RetryBudget};
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 
 use connector_core::ledger::{Ledger, Outcome};
 use connector_core::{Cause, CheckpointError, Epoch, Limits, ProgressWatch};
+use gcp_wire::{Code, QueueName};
 
-use crate::Stats;
 use crate::error::SinkError;
 use crate::submitted::Submitted;
+use crate::{DestinationStats, Stats};
 use barrier::Barriers;
 use batch::Batches;
+use figures::Figures;
+use gate::Gate;
 use handling::Handling;
 use inflight::InFlight;
 use parking::Parking;
 use phase::Phase;
 use room::RoomWait;
+use shortage::Shortage;
+use streak::Streak;
 use throttle::Throttle;
 
 /// The sink without its shell.
@@ -56,6 +69,7 @@ pub(crate) struct Machine {
     phase: Phase,
     ledger: Ledger<RecordId>,
     inflight: InFlight,
+    gate: Gate,
     parking: Parking,
     /// The calls that create many tasks, where records are not created one by one.
     batches: Option<Batches>,
@@ -65,6 +79,9 @@ pub(crate) struct Machine {
     flushed: Option<Result<(), CheckpointError>>,
     watch: ProgressWatch,
     room: RoomWait,
+    shortage: Shortage,
+    streak: Streak,
+    figures: Figures,
     effects: VecDeque<Effect>,
     freed: Limits,
     stats: Stats,
@@ -92,6 +109,7 @@ impl Machine {
             phase: Phase::Running,
             ledger,
             inflight: InFlight::new(settings.streams),
+            gate: Gate::new(settings.queue_looks, settings.pacing),
             parking: Parking::default(),
             batches: None,
             handling: Handling::default(),
@@ -99,6 +117,9 @@ impl Machine {
             flushed: None,
             watch: ProgressWatch::new(settings.progress_timeout),
             room: RoomWait::default(),
+            shortage: Shortage::default(),
+            streak: Streak::new(settings.max_consecutive_rejections),
+            figures: Figures::new(settings.destination_stats),
             effects: VecDeque::new(),
             freed: Limits::default(),
             stats: Stats::default(),
@@ -148,6 +169,12 @@ impl Machine {
         if let Some(batches) = &mut self.batches {
             batches.handle_timeout(now);
         }
+        self.gate.handle_timeout(now);
+        if self.shortage.overdue(now) {
+            let (streams, waiting) = (self.settings.streams, self.inflight.len());
+            let report = Report::FewStreams { streams, waiting };
+            self.effects.push_back(Effect::Report(report));
+        }
         if let Some(after) = self.room.overdue(now) {
             let report = Report::WaitingForRoom { after };
             self.effects.push_back(Effect::Report(report));
@@ -180,22 +207,37 @@ impl Machine {
 impl Machine {
     /// The next thing to do. To be drained after every call of the others.
     pub(crate) fn poll_effect(&mut self, now: Instant) -> Option<Effect> {
+        if let Some(effect) = self.next_told() {
+            return Some(effect);
+        }
+        let next = self
+            .next_for_handler(now)
+            .or_else(|| self.next_look())
+            .or_else(|| {
+                if self.batches.is_some() {
+                    self.next_batch(now)
+                } else {
+                    self.next_create(now)
+                }
+            })
+            // Looking for the next one may have ended the sink.
+            .or_else(|| self.next_told());
+        if next.is_none() {
+            let is_short = self.lacks_streams();
+            self.shortage.observe(now, is_short);
+        }
+        next
+    }
+
+    /// The next thing that is so, and only has to be told.
+    fn next_told(&mut self) -> Option<Effect> {
         if let Some(effect) = self.effects.pop_front() {
             return Some(effect);
         }
         if self.freed != Limits::default() {
             return Some(Effect::Release(std::mem::take(&mut self.freed)));
         }
-        if std::mem::take(&mut self.end_untold) {
-            return Some(Effect::Ended);
-        }
-        self.next_for_handler(now).or_else(|| {
-            if self.batches.is_some() {
-                self.next_batch()
-            } else {
-                self.next_create()
-            }
-        })
+        std::mem::take(&mut self.end_untold).then_some(Effect::Ended)
     }
 
     /// When to call `handle_timeout`.
@@ -206,6 +248,10 @@ impl Machine {
         [
             self.parking.next_due(),
             self.batches.as_ref().and_then(Batches::next_due),
+            self.gate.next_look_due(),
+            // Without a stream, an answer decides.
+            self.gate.next_due().filter(|_| self.inflight.has_stream()),
+            self.shortage.deadline(),
             self.handling.deadline(self.settings.progress_timeout),
             self.watch.deadline(),
             self.phase.deadline(),
@@ -223,19 +269,41 @@ impl Machine {
         let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         let sent = self.inflight.sent();
         let (parked, waiting) = (self.parking.len(), self.inflight.waiting());
+        let aside = self.gate.aside();
+        let states = self.gate.states();
+        let stopped = states.filter(|(_, state)| state.is_stopped()).count();
         Stats {
             in_flight: number(sent),
             parked: number(parked),
             waiting: number(waiting),
-            with_handler: number(self.inflight.len() - sent - parked - waiting),
+            held_back: number(aside),
+            with_handler: number(self.inflight.len() - sent - parked - waiting - aside),
             pending: number(self.inflight.len()),
             pending_bytes: number(self.inflight.held().bytes),
+            consecutive_rejections: self.streak.length().into(),
+            queues_stopped: number(stopped),
             ..self.stats
         }
     }
 
     pub(crate) fn pending(&self) -> usize {
         self.inflight.len()
+    }
+
+    /// The numbers of the first queues, as many as were asked for.
+    pub(crate) const fn destination_stats(&self) -> &BTreeMap<QueueName, DestinationStats> {
+        self.figures.by_queue()
+    }
+
+    /// Failed attempts by what the service, or the connection, said.
+    pub(crate) const fn failures(&self) -> &BTreeMap<Code, u64> {
+        self.figures.failures()
+    }
+
+    /// The numbers of queues, and of failures, that changed since the last call.
+    #[cfg(feature = "metrics")]
+    pub(crate) const fn figures(&mut self) -> &mut Figures {
+        &mut self.figures
     }
 
     /// Why the sink takes nothing any more.
@@ -283,6 +351,8 @@ impl Machine {
         let held = self.inflight.clear();
         self.free(held);
         self.parking.clear();
+        self.gate.clear();
+        self.shortage = Shortage::default();
         if let Some(batches) = &mut self.batches {
             batches.clear();
         }

@@ -1,11 +1,12 @@
 //! The settings with a default.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use connector_core::Limits;
 
 use crate::error::BuildError;
-use crate::machine::{Batch, RetryBudget, Settings};
+use crate::machine::{Batch, Pacing, Ramp, RetryBudget, Settings};
 
 /// Requests that one HTTP/2 connection carries at a time: Google's front ends allow 100.
 const STREAMS_PER_CHANNEL: usize = 100;
@@ -31,6 +32,12 @@ pub(crate) struct Options {
     pub(crate) queue_missing_retries: RetryBudget,
     pub(crate) progress_timeout: Duration,
     pub(crate) close_timeout: Duration,
+    pub(crate) queue_check: bool,
+    pub(crate) allow_url_overrides: bool,
+    pub(crate) ramp: Option<Ramp>,
+    pub(crate) queue_rate: Option<f64>,
+    pub(crate) max_consecutive_rejections: Option<NonZeroU32>,
+    pub(crate) destination_stats: usize,
 }
 
 impl Default for Options {
@@ -50,6 +57,12 @@ impl Default for Options {
             ),
             progress_timeout: Duration::from_secs(600),
             close_timeout: Duration::from_secs(30),
+            queue_check: true,
+            allow_url_overrides: false,
+            ramp: None,
+            queue_rate: None,
+            max_consecutive_rejections: NonZeroU32::new(100),
+            destination_stats: 0,
         }
     }
 }
@@ -134,11 +147,68 @@ impl Options {
                 attempt_deadline: self.attempt_deadline,
             });
         }
+        self.check_pace()
+    }
+
+    fn check_pace(&self) -> Result<(), BuildError> {
+        let range = |setting, value: String, range| {
+            Err(BuildError::Range {
+                setting,
+                value,
+                range,
+            })
+        };
+        let is_rate = |rate: f64| rate.is_finite() && rate > 0.0;
+        if let Some(rate) = self.queue_rate
+            && !is_rate(rate)
+        {
+            return range("queue_rate", rate.to_string(), "a number above 0");
+        }
+        if let Some(Ramp {
+            first,
+            growth,
+            every,
+        }) = self.ramp
+        {
+            if !is_rate(first) {
+                let value = format!("{first} tasks a second at first");
+                return range("ramp", value, "a number above 0");
+            }
+            if !(growth.is_finite() && growth >= 1.0) {
+                return range("ramp", format!("a growth of {growth}"), "at least 1");
+            }
+            if every < Duration::from_secs(1) {
+                return range("ramp", format!("every {every:?}"), "at least 1 s");
+            }
+        }
+        let ramp = self.ramp.map(|ramp| ramp.first);
+        for (setting, rate) in [("queue_rate", self.queue_rate), ("ramp", ramp)] {
+            if rate.is_some_and(|rate| rate * self.progress_timeout.as_secs_f64() < 1.0) {
+                return Err(BuildError::Pace {
+                    setting,
+                    progress_timeout: self.progress_timeout,
+                });
+            }
+        }
         Ok(())
+    }
+
+    /// The records that the connections carry at a time.
+    pub(crate) fn carried(&self) -> usize {
+        let each = self.batch.map_or(1, |batch| batch.tasks);
+        self.channels * STREAMS_PER_CHANNEL * each
     }
 
     pub(crate) const fn machine(&self) -> Settings {
         Settings {
+            queue_looks: self.queue_check,
+            url_overrides: self.allow_url_overrides,
+            pacing: Pacing {
+                ramp: self.ramp,
+                rate: self.queue_rate,
+            },
+            max_consecutive_rejections: self.max_consecutive_rejections,
+            destination_stats: self.destination_stats,
             streams: self.channels * STREAMS_PER_CHANNEL,
             transient: self.retries,
             missing: self.queue_missing_retries,
@@ -151,6 +221,8 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
 
     #[test]
     fn the_defaults_are_the_documented_ones() {
@@ -172,6 +244,10 @@ mod tests {
         assert_eq!(options.queue_missing_retries, budget(3, 500, 2_000));
         assert_eq!(options.progress_timeout, Duration::from_secs(600));
         assert_eq!(options.close_timeout, Duration::from_secs(30));
+        assert!(options.queue_check && !options.allow_url_overrides);
+        assert_eq!((options.ramp, options.queue_rate), (None, None));
+        assert_eq!(options.max_consecutive_rejections, NonZeroU32::new(100));
+        assert_eq!(options.destination_stats, 0);
         assert!(options.check().is_ok());
     }
 
@@ -237,6 +313,23 @@ mod tests {
                 "queue_missing_retries",
                 wrong(|o| o.queue_missing_retries.attempts = 0),
             ),
+            ("queue_rate is 0", wrong(|o| o.queue_rate = Some(0.0))),
+            (
+                "queue_rate is NaN",
+                wrong(|o| o.queue_rate = Some(f64::NAN)),
+            ),
+            (
+                "ramp is 0 tasks",
+                wrong(|o| o.ramp = Some(Ramp::new(0.0, 2.0, MINUTE))),
+            ),
+            (
+                "ramp is a growth of 0.9",
+                wrong(|o| o.ramp = Some(Ramp::new(1.0, 0.9, MINUTE))),
+            ),
+            (
+                "ramp is every 0ns",
+                wrong(|o| o.ramp = Some(Ramp::new(1.0, 2.0, Duration::ZERO))),
+            ),
         ];
         for (name, text) in cases {
             assert!(text.contains(name), "{text}");
@@ -248,6 +341,17 @@ mod tests {
         let text = options.check().unwrap_err().to_string();
         assert!(text.contains("queue_missing_retries (2s)"), "{text}");
         assert!(text.contains("cap (1s)"), "{text}");
+    }
+
+    #[test]
+    fn a_pace_slower_than_the_progress_timeout_is_refused_with_both_settings_named() {
+        let options = Options {
+            queue_rate: Some(1.0 / 601.0),
+            ..Options::default()
+        };
+        let text = options.check().unwrap_err().to_string();
+        assert!(text.contains("queue_rate"), "{text}");
+        assert!(text.contains("progress_timeout (600s)"), "{text}");
     }
 
     #[test]

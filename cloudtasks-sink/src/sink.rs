@@ -4,6 +4,7 @@ mod preparation;
 
 pub(crate) use preparation::Preparation;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -15,13 +16,15 @@ use connector_core::{
     host::{Admission, Room},
 };
 use futures::Sink;
+use gcp_wire::{Code, QueueName};
 
 use crate::builder::SinkBuilder;
 use crate::driver::{Shared, clock};
 use crate::error::SinkError;
 use crate::event;
+use crate::queue_state::QueueState;
 use crate::state::SinkState;
-use crate::stats::Stats;
+use crate::stats::{DestinationStats, Stats};
 use crate::submitted::Submitted;
 use crate::task::Task;
 use preparation::Prepared;
@@ -117,6 +120,32 @@ impl<R> CloudTasksSink<R> {
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.shared.lock().machine.stats()
+    }
+
+    /// What the sink did for each queue, as far as the builder's
+    /// [`destination_stats`](SinkBuilder::destination_stats) asked for it.
+    #[must_use]
+    pub fn destination_stats(&self) -> BTreeMap<QueueName, DestinationStats> {
+        self.shared.lock().machine.destination_stats().clone()
+    }
+
+    /// Failed attempts so far by what the service, or the connection, said: calls that were tried
+    /// again or given up, and verdicts on tasks of a batch. ALREADY_EXISTS of a named task is none.
+    #[must_use]
+    pub fn failures(&self) -> BTreeMap<Code, u64> {
+        self.shared.lock().machine.failures().clone()
+    }
+
+    /// Whether the queues dispatch that the sink [looks at](SinkBuilder::queue_check), as they were
+    /// when they were last looked at.
+    #[must_use]
+    pub fn queue_states(&self) -> BTreeMap<QueueName, QueueState> {
+        self.shared
+            .lock()
+            .machine
+            .queue_states()
+            .into_iter()
+            .collect()
     }
 
     /// The receipt of what a restore commits by itself: nothing, since a restored state owes

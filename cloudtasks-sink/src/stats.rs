@@ -60,16 +60,44 @@ stats! {
     batches: Counter,
     /// GetOperation calls, for batches that were not done or whose answer was lost.
     operation_reads: Counter,
+    /// GetQueue calls, before the first task of a queue and every five minutes.
+    queue_looks: Counter,
     /// Creations asked for and without an answer, the next batch of a queue included.
     in_flight: Gauge,
     /// Tasks waiting for the time of their next attempt.
     parked: Gauge,
     /// Tasks waiting for one of the streams of the connection (100 per channel).
     waiting: Gauge,
+    /// Tasks waiting for the first look at their queue, or for their turn in its pace.
+    held_back: Gauge,
     /// Rejected records without a verdict of the failure handler.
     with_handler: Gauge,
-    /// Records accepted and without a verdict: the four numbers above together.
+    /// Records accepted and without a verdict: the five numbers above together.
     pending: Gauge,
     /// Bytes of the records without a verdict.
     pending_bytes: Gauge,
+    /// Tasks that the service refused since it last took one.
+    consecutive_rejections: Gauge,
+    /// Queues that were paused or disabled when they were last looked at.
+    queues_stopped: Gauge,
+}
+
+/// What a sink did for one queue.
+///
+/// With the feature `metrics` the same numbers are published as
+/// `cloudtasks_sink_destination_<name>`, labelled with the sink's instance and the queue.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DestinationStats {
+    /// Tasks that the service confirmed as new.
+    pub created: u64,
+    /// Tasks that existed already under their name.
+    pub duplicates: u64,
+    /// Records for the queue that were handed to the failure handler, whatever it decided.
+    pub rejected: u64,
+}
+
+impl DestinationStats {
+    /// The names of all numbers, in the order of the fields.
+    pub const NAMES: &'static [&'static str] = &["created", "duplicates", "rejected"];
 }

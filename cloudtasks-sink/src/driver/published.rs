@@ -2,14 +2,16 @@
 
 use metrics::{Counter, Gauge};
 
-use crate::Stats;
+use crate::machine::Machine;
 use crate::stats::Kind;
+use crate::{DestinationStats, Stats};
 
 /// The registered metrics, and what was published last.
 ///
 /// Counters go out as differences, so that several sinks with one instance name add up.
 pub(super) struct Published {
     handles: Vec<Handle>,
+    instance: String,
 }
 
 enum Handle {
@@ -35,6 +37,31 @@ impl Published {
         };
         Self {
             handles: Stats::default().entries().map(register).collect(),
+            instance: instance.to_owned(),
+        }
+    }
+
+    pub(super) fn publish(&mut self, machine: &mut Machine) {
+        self.publish_stats(&machine.stats());
+        // Looked up by name: they change seldom, or are few and only there on request.
+        let instance = || self.instance.clone();
+        for (queue, state) in machine.take_queue_states() {
+            let queue = queue.to_string();
+            metrics::gauge!("cloudtasks_sink_queue_stopped", "instance" => instance(), "queue" => queue)
+                .set(if state.is_stopped() { 1.0 } else { 0.0 });
+        }
+        for (queue, stats) in machine.figures().take_changed() {
+            let numbers = [stats.created, stats.duplicates, stats.rejected];
+            for (name, number) in DestinationStats::NAMES.iter().zip(numbers) {
+                let name = format!("cloudtasks_sink_destination_{name}");
+                let queue = queue.to_string();
+                metrics::counter!(name, "instance" => instance(), "queue" => queue)
+                    .absolute(number);
+            }
+        }
+        for (code, number) in machine.figures().take_changed_failures() {
+            metrics::counter!("cloudtasks_sink_failures", "instance" => instance(), "code" => code.name())
+                .absolute(number);
         }
     }
 
@@ -42,7 +69,7 @@ impl Published {
         clippy::cast_precision_loss,
         reason = "gauges are floating point; what a sink holds is far below 2^53"
     )]
-    pub(super) fn publish(&mut self, stats: &Stats) {
+    fn publish_stats(&mut self, stats: &Stats) {
         for (handle, (_, _, value)) in self.handles.iter_mut().zip(stats.entries()) {
             match handle {
                 Handle::Counter { counter, last } => {

@@ -152,6 +152,7 @@ impl Shared {
                 Effect::Create { .. }
                 | Effect::CreateBatch { .. }
                 | Effect::ReadOperation { .. }
+                | Effect::ReadQueue { .. }
                 | Effect::Handle { .. }
                 | Effect::FlushHandler { .. }
                 | Effect::Wake

@@ -40,22 +40,19 @@ impl Machine {
         match answer {
             Answer::Created(name) => {
                 self.stats.created += 1;
+                self.figures.created(&record.create().queue);
+                self.streak.end();
                 self.settle(now, id, Outcome::Settled, Submitted::Created { name });
             }
             Answer::Failed(error) => match answer::meaning(&error) {
                 Meaning::Exists if is_named => self.exists(now, id),
-                Meaning::Transient => self.retry(now, id, error, Failing::Service, random),
-                Meaning::QueueMissing => self.retry(now, id, error, Failing::Queue, random),
-                Meaning::Refused => self.refuse(id, error),
-                // A name that the service gave itself cannot be taken: something is badly wrong.
-                Meaning::Exists | Meaning::Hopeless => {
-                    let queue = record.create().queue.clone();
-                    let pending = self.inflight.len();
-                    self.fail(SinkError::Refused {
-                        queue,
-                        pending,
-                        source: error,
-                    });
+                meaning @ (Meaning::Exists
+                | Meaning::Transient
+                | Meaning::QueueMissing
+                | Meaning::Refused
+                | Meaning::Hopeless) => {
+                    self.figures.failed(error.code());
+                    self.fail_attempt(now, id, meaning, error, random);
                 }
             },
             Answer::Spent { attempts, error } => {
@@ -68,22 +65,45 @@ impl Machine {
                     source: error,
                 });
             }
-            Answer::Unknown(error) => {
-                let queue = record.create().queue.clone();
-                let pending = self.inflight.len();
-                self.fail(SinkError::Refused {
-                    queue,
-                    pending,
-                    source: error,
-                });
-            }
+            Answer::Unknown(error) => self.give_up(id, error),
         }
     }
 }
 
 impl Machine {
-    pub(super) fn next_create(&mut self) -> Option<Effect> {
-        let (id, record) = self.inflight.send_next()?;
+    fn fail_attempt(
+        &mut self,
+        now: Instant,
+        id: RecordId,
+        meaning: Meaning,
+        error: RpcError,
+        random: f64,
+    ) {
+        match meaning {
+            Meaning::Transient => self.retry(now, id, error, Failing::Service, random),
+            Meaning::QueueMissing => self.retry(now, id, error, Failing::Queue, random),
+            Meaning::Refused => self.refuse(id, error),
+            // A name that the service gave itself cannot be taken: something is badly wrong.
+            Meaning::Exists | Meaning::Hopeless => self.give_up(id, error),
+        }
+    }
+
+    /// Ends the sink, since no attempt will fare better.
+    fn give_up(&mut self, id: RecordId, source: RpcError) {
+        let pending = self.inflight.len();
+        if let Some(record) = self.inflight.get(id) {
+            let queue = record.create().queue.clone();
+            self.fail(SinkError::Refused {
+                queue,
+                pending,
+                source,
+            });
+        }
+    }
+
+    pub(super) fn next_create(&mut self, now: Instant) -> Option<Effect> {
+        let id = self.send_next(now)?;
+        let record = self.inflight.get_mut(id)?;
         let Create {
             queue,
             request,
@@ -111,6 +131,7 @@ impl Machine {
     /// A task of the record's name exists already.
     fn exists(&mut self, now: Instant, id: RecordId) {
         self.stats.duplicates += 1;
+        self.streak.end();
         let mut name = String::new();
         if let Some(record) = self.inflight.get(id) {
             let Create {
@@ -118,6 +139,7 @@ impl Machine {
                 request,
                 named,
             } = record.create();
+            self.figures.duplicate(queue);
             if *named == Named::Minted && record.attempts == 1 && !record.ambiguous {
                 self.stats.unexpected_duplicates += 1;
                 if let Some(times) = self.strange.count(now) {
@@ -196,6 +218,14 @@ impl Machine {
         let Some(record) = self.inflight.get_mut(id) else {
             return;
         };
+        let queue = record.create().queue.clone();
+        let source = error.clone();
+        self.streak
+            .extend(id, |count| SinkError::TooManyRejections {
+                count,
+                queue,
+                source,
+            });
         let rejection = Rejection {
             destination: record.destination().to_owned(),
             reason: RejectedReason::Refused,
@@ -210,6 +240,7 @@ impl Machine {
         record.target = Target::Rejected(rejection);
         record.stage = Stage::WithHandler;
         self.stats.rejected += 1;
+        self.figures.rejected(&rejected.destination);
         self.handling.push(id, Box::new(rejected));
     }
 }

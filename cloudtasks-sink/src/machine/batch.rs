@@ -132,6 +132,11 @@ impl Batches {
         }
     }
 
+    /// Whether there are calls to make that only lack a stream.
+    pub(super) fn lacks_streams(&self) -> bool {
+        self.sent >= self.streams && !(self.again.is_empty() && self.ready.is_empty())
+    }
+
     /// When the first call that waits is due.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.due.first().map(|(due, _)| *due)

@@ -10,7 +10,7 @@ use prost::Message;
 use super::batch::{Answered, Batches, CallId, Item, Request};
 use super::effect::{Effect, Report};
 use super::inflight::InFlight;
-use super::{Batch, Machine};
+use super::{Batch, Machine, RecordId};
 use crate::naming::Named;
 
 impl Machine {
@@ -57,30 +57,11 @@ impl Machine {
         }
     }
 
-    pub(super) fn next_batch(&mut self) -> Option<Effect> {
-        let batches = self.batches.as_mut()?;
-        while let Some((record, waiting)) = self.inflight.send_next() {
-            let create = waiting.create();
-            let again = waiting.attempts > 0;
-            if !again {
-                self.stats.bytes += number(create.request.bytes.len());
-            }
-            let item = Item {
-                record,
-                request: create.request.bytes.clone(),
-                // Our own encoding always decodes.
-                name: (create.named != Named::ByService).then(|| {
-                    Task::decode(create.request.task.clone())
-                        .map(|task| task.name)
-                        .unwrap_or_default()
-                }),
-                again,
-                may_exist: waiting.ambiguous,
-            };
-            let queue = create.queue.clone();
-            waiting.attempts += 1;
-            batches.push(&queue, item);
+    pub(super) fn next_batch(&mut self, now: Instant) -> Option<Effect> {
+        while let Some(record) = self.send_next(now) {
+            self.push_into_batch(record);
         }
+        let batches = self.batches.as_mut()?;
         Some(match batches.poll_request()? {
             Request::Create {
                 call,
@@ -107,20 +88,48 @@ impl Machine {
         })
     }
 
+    fn push_into_batch(&mut self, record: RecordId) {
+        let (Some(batches), Some(waiting)) = (&mut self.batches, self.inflight.get_mut(record))
+        else {
+            return;
+        };
+        let create = waiting.create();
+        let again = waiting.attempts > 0;
+        if !again {
+            self.stats.bytes += number(create.request.bytes.len());
+        }
+        let item = Item {
+            record,
+            request: create.request.bytes.clone(),
+            // Our own encoding always decodes.
+            name: (create.named != Named::ByService).then(|| {
+                Task::decode(create.request.task.clone())
+                    .map(|task| task.name)
+                    .unwrap_or_default()
+            }),
+            again,
+            may_exist: waiting.ambiguous,
+        };
+        let queue = create.queue.clone();
+        waiting.attempts += 1;
+        batches.push(&queue, item);
+    }
+
     fn take_answered(
         &mut self,
         now: Instant,
         answered: Answered,
         mut randoms: impl FnMut() -> f64,
     ) {
-        if let Some((queue, error)) = answered.retrying
-            && let Some(failures) = self.retrying.count(now)
-        {
-            self.effects.push_back(Effect::Report(Report::Retrying {
-                queue,
-                failures,
-                error,
-            }));
+        if let Some((queue, error)) = answered.retrying {
+            self.figures.failed(error.code());
+            if let Some(failures) = self.retrying.count(now) {
+                self.effects.push_back(Effect::Report(Report::Retrying {
+                    queue,
+                    failures,
+                    error,
+                }));
+            }
         }
         for (record, answer, may_exist) in answered.records {
             if let Some(known) = self.inflight.get_mut(record) {

@@ -8,6 +8,7 @@ use connector_core::{CheckpointError, Committed, Epoch, Limits, Rejected};
 use gcp_wire::{QueueName, RpcError};
 
 use super::{CallId, JobId, RecordId};
+use crate::queue_state::QueueState;
 use crate::submitted::Submitted;
 
 /// One thing for the driver to do.
@@ -27,6 +28,8 @@ pub(crate) enum Effect {
     },
     /// Call GetOperation, and give the answer to `handle_operation`.
     ReadOperation { call: CallId, operation: String },
+    /// Call GetQueue, and give the answer to `handle_queue`.
+    ReadQueue { queue: QueueName },
     /// Give the record to the failure handler, and its verdict to `handle_verdict`.
     Handle { job: JobId, rejected: Box<Rejected> },
     /// Flush the failure handler, and give the outcome to `handle_handler_flushed`.
@@ -69,4 +72,12 @@ pub(crate) enum Report {
     WaitingForRoom { after: Duration },
     /// A name minted at random existed before it was ever sent.
     UnexpectedDuplicate { queue: QueueName, times: u64 },
+    /// A queue does not dispatch.
+    QueueStopped { queue: QueueName, state: QueueState },
+    /// A queue dispatches again.
+    QueueRuns { queue: QueueName },
+    /// A queue could not be looked at; told once.
+    QueueUnseen { queue: QueueName, error: RpcError },
+    /// For long there were more tasks than streams.
+    FewStreams { streams: usize, waiting: usize },
 }

@@ -40,6 +40,8 @@ pub(super) enum Stage {
     Waiting,
     /// Sent, not answered.
     Sent,
+    /// For a look at its queue, or for its turn in the queue's pace.
+    Aside,
     /// Until its next attempt.
     Parked(Instant),
     /// Rejected; the failure handler has not said what becomes of it.
@@ -165,16 +167,38 @@ impl InFlight {
         }
     }
 
-    /// Takes the next record for which there is a stream.
-    pub(super) fn send_next(&mut self) -> Option<(RecordId, &mut Record)> {
-        if self.sent >= self.streams {
-            return None;
+    /// Whether one more record may be sent.
+    pub(super) const fn has_stream(&self) -> bool {
+        self.sent < self.streams
+    }
+
+    /// The record that is sent next, unless something else holds it back.
+    pub(super) fn first_in_line(&self) -> Option<(RecordId, &Record)> {
+        let id = *self.waiting.front()?;
+        self.records.get(&id).map(|record| (id, record))
+    }
+
+    /// Takes the first record out of the line, until it is sent.
+    pub(super) fn set_aside(&mut self, id: RecordId) {
+        self.leave_line(id);
+        if let Some(record) = self.records.get_mut(&id) {
+            record.stage = Stage::Aside;
         }
-        let id = self.waiting.pop_front()?;
-        let record = self.records.get_mut(&id)?;
-        record.stage = Stage::Sent;
-        self.sent += 1;
-        Some((id, record))
+    }
+
+    /// Sends the first record in line, or one that was set aside.
+    pub(super) fn send(&mut self, id: RecordId) {
+        self.leave_line(id);
+        if let Some(record) = self.records.get_mut(&id) {
+            record.stage = Stage::Sent;
+            self.sent += 1;
+        }
+    }
+
+    fn leave_line(&mut self, id: RecordId) {
+        if self.waiting.front() == Some(&id) {
+            self.waiting.pop_front();
+        }
     }
 
     /// The record, if it was sent and not answered. Its stream is free from here on, and the caller

@@ -38,6 +38,7 @@ impl Machine {
         let held = Limits::new(1, bytes);
         let id = self.insert(now, held, Target::Rejected(rejection), submitted);
         self.stats.rejected += 1;
+        self.figures.rejected(&rejected.destination);
         self.handling.push(id, Box::new(rejected));
         Ok(id)
     }

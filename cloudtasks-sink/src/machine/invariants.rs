@@ -10,8 +10,10 @@ impl Machine {
     pub(super) fn check_invariants(&self) {
         self.ledger.check_invariants();
         self.inflight.check_invariants();
+        self.gate.check_invariants();
         let mut parked = 0;
         let mut with_handler = Vec::new();
+        let mut aside = Vec::new();
         for (id, record) in self.inflight.iter() {
             assert_ne!(
                 self.ledger.standing(record.place),
@@ -20,6 +22,7 @@ impl Machine {
             );
             match record.stage {
                 Stage::Waiting | Stage::Sent => {}
+                Stage::Aside => aside.push(id),
                 Stage::Parked(due) => {
                     assert!(
                         self.parking.contains(id, due),
@@ -31,6 +34,9 @@ impl Machine {
             }
         }
         assert_eq!(parked, self.parking.len(), "nothing else is parked");
+        let mut held_back = self.gate.records();
+        held_back.sort_unstable();
+        assert_eq!(aside, held_back, "the gate has the records set aside");
         let mut handled = self.handling.records();
         handled.sort_unstable();
         assert_eq!(

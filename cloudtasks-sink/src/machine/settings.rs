@@ -1,8 +1,11 @@
 //! What the machine is told once.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use connector_core::backoff::Backoff;
+
+use super::gate::Pacing;
 
 /// How often one record's task is tried, and with which delays.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -60,6 +63,14 @@ impl Batch {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
+    /// Whether queues are looked at before tasks are put into them.
+    pub(crate) queue_looks: bool,
+    /// Whether a queue may replace the URLs of its tasks.
+    pub(crate) url_overrides: bool,
+    pub(crate) pacing: Pacing,
+    pub(crate) max_consecutive_rejections: Option<NonZeroU32>,
+    /// Queues with numbers of their own.
+    pub(crate) destination_stats: usize,
     /// Creates that may be without an answer at a time.
     pub(crate) streams: usize,
     pub(crate) transient: RetryBudget,

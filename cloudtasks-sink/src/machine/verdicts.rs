@@ -36,6 +36,9 @@ impl Machine {
                     Outcome::Retained,
                     Submitted::Rejected { reason, cause },
                 );
+                if let Some(error) = self.streak.ends_with(id) {
+                    self.fail(error);
+                }
             }
             // A verdict that this build does not know does not say that the record is dealt with.
             Ok(Verdict::Fail | _) => {

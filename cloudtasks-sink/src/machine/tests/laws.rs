@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use connector_core::Verdict;
 use connector_core::ledger::CommitId;
-use gcp_wire::Code;
-use gcp_wire::proto::tasks::Task;
+use gcp_wire::proto::tasks::{Queue, Task};
+use gcp_wire::{Code, QueueName, RpcError};
 use proptest::prelude::*;
 use prost::Message;
 
 use super::super::*;
-use super::script::{create, created, failed, rejected};
+use super::script::{create, created, failed, rejected, settings};
 use crate::naming::Named;
 
 #[derive(Debug, Clone)]
@@ -27,6 +27,7 @@ enum Step {
     Verdict(usize),
     HandlerFlush { at: usize, is_ok: bool },
     Wait(u64),
+    Look { at: usize, is_ok: bool },
     Close,
 }
 
@@ -58,6 +59,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::Snapshot),
         1 => any::<usize>().prop_map(Step::Abort),
         2 => any::<usize>().prop_map(Step::Commit),
+        1 => (any::<usize>(), any::<bool>()).prop_map(|(at, is_ok)| Step::Look { at, is_ok }),
         1 => Just(Step::Flush),
         8 => (any::<usize>(), reply).prop_map(|(at, reply)| Step::Answer(at, reply)),
         2 => any::<usize>().prop_map(Step::Verdict),
@@ -77,6 +79,7 @@ struct World {
     held: BTreeMap<RecordId, Limits>,
     /// Creates without an answer.
     under_way: Vec<(RecordId, Named)>,
+    looks: Vec<QueueName>,
     /// Rejected records that went to the handler.
     with_handler: Vec<(JobId, RecordId)>,
     /// Records that were handed over, and which one of all each was, from 1.
@@ -98,14 +101,18 @@ struct World {
 }
 
 impl World {
-    fn new() -> Self {
-        let mut settings = crate::options::Options::default().machine();
+    /// `gated`: queues are looked at, and have a pace.
+    fn new(gated: bool) -> Self {
+        let mut settings = settings();
         settings.streams = 4;
+        settings.queue_looks = gated;
+        settings.pacing.rate = gated.then_some(20.0);
         Self {
             machine: Machine::new(settings, None),
             now: crate::driver::clock::now(),
             held: BTreeMap::new(),
             under_way: Vec::new(),
+            looks: Vec::new(),
             with_handler: Vec::new(),
             handed: BTreeMap::new(),
             labels: BTreeMap::new(),
@@ -208,12 +215,27 @@ impl World {
                 self.now += Duration::from_millis(millis);
                 self.machine.handle_timeout(self.now);
             }
+            Step::Look { at, is_ok } => {
+                if let Some(at) = pick(at, self.looks.len()) {
+                    let queue = self.looks.swap_remove(at);
+                    self.look(queue, is_ok);
+                }
+            }
             Step::Close => {
                 self.machine.close(self.now);
             }
         }
         self.machine.check_invariants();
         self.drain();
+    }
+
+    fn look(&mut self, queue: QueueName, is_ok: bool) {
+        let answer = if is_ok {
+            Ok(Queue::default())
+        } else {
+            Err(RpcError::status("GetQueue", Code::PermissionDenied, "no"))
+        };
+        self.machine.handle_queue(self.now, queue, answer);
     }
 
     fn answer(&mut self, record: RecordId, named: Named, reply: Reply) {
@@ -268,6 +290,7 @@ impl World {
             Effect::CreateBatch { .. } | Effect::ReadOperation { .. } => {
                 unreachable!("records are created one by one")
             }
+            Effect::ReadQueue { queue } => self.looks.push(queue),
             Effect::Handle { job, rejected } => {
                 let label = match rejected.payload {
                     Some(payload) => Task::decode(payload).unwrap().name,
@@ -316,7 +339,9 @@ impl World {
                 self.step(Step::Verdict(0));
             } else if !self.flushing.is_empty() {
                 self.step(Step::HandlerFlush { at: 0, is_ok: true });
-            } else if self.machine.stats().parked > 0 {
+            } else if let Some(queue) = self.looks.pop() {
+                self.look(queue, true);
+            } else if self.machine.stats().parked + self.machine.stats().held_back > 0 {
                 let due = self.machine.poll_timeout().unwrap();
                 self.now = self.now.max(due);
                 self.machine.handle_timeout(self.now);
@@ -338,8 +363,9 @@ proptest! {
     #[test]
     fn every_record_gets_a_verdict_and_every_receipt_resolves_once(
         steps in proptest::collection::vec(step(), 1..120),
+        gated in any::<bool>(),
     ) {
-        let mut world = World::new();
+        let mut world = World::new(gated);
         for step in steps {
             world.step(step);
         }
@@ -347,7 +373,11 @@ proptest! {
         if world.machine.failure().is_none() {
             prop_assert!(world.held.is_empty(), "{:?}", world.held);
             prop_assert!(world.snapshots.is_empty(), "{:?}", world.snapshots);
-            prop_assert_eq!(world.machine.poll_timeout(), None, "no timer without anything pending");
+            // A queue is looked at for as long as there is a sink.
+            if !gated || world.ended {
+                let timer = world.machine.poll_timeout();
+                prop_assert_eq!(timer, None, "no timer without anything pending");
+            }
             let last = world.epochs.last().copied();
             if let Some(last) = last && !world.ended {
                 let commit = world.machine.commit(last).unwrap();

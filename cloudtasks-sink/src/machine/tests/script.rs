@@ -42,6 +42,14 @@ pub(super) fn create(label: &str, named: Named) -> Create {
     }
 }
 
+/// The defaults, but for the looks at queues, of which few tests speak.
+pub(super) fn settings() -> Settings {
+    Settings {
+        queue_looks: false,
+        ..crate::options::Options::default().machine()
+    }
+}
+
 pub(super) struct Script {
     pub(super) machine: Machine,
     pub(super) now: Instant,
@@ -54,14 +62,13 @@ impl Script {
     }
 
     pub(super) fn with(change: impl FnOnce(&mut Settings)) -> Self {
-        let mut settings = crate::options::Options::default().machine();
+        let mut settings = settings();
         change(&mut settings);
         Self::of(Machine::new(settings, None))
     }
 
     pub(super) fn restored(epoch: u64) -> Self {
-        let settings = crate::options::Options::default().machine();
-        Self::of(Machine::new(settings, Some(Epoch::new(epoch))))
+        Self::of(Machine::new(settings(), Some(Epoch::new(epoch))))
     }
 
     fn of(machine: Machine) -> Self {
