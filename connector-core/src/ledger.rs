@@ -248,6 +248,30 @@ impl<T> Ledger<T> {
         self.left_in(|entry| !entry.is_sealed())
     }
 
+    /// Items of committed epochs up to `epoch` without a verdict: what a commit of it waits for.
+    #[must_use]
+    pub fn unsettled(&self, epoch: Epoch) -> usize {
+        self.left_in(|entry| entry.epoch <= epoch && !entry.is_sealed())
+    }
+
+    /// Sealed epochs that are neither committed nor aborted.
+    #[must_use]
+    pub fn sealed_epochs(&self) -> usize {
+        self.epochs.iter().filter(|entry| entry.is_sealed()).count()
+    }
+
+    /// Whether a segment has an item without a verdict, or is the one that items are added to.
+    ///
+    /// For connectors that keep something of their own beside each segment.
+    #[must_use]
+    pub fn holds_segment(&self, segment: u64) -> bool {
+        self.open.holds_segment(segment)
+            || self
+                .epochs
+                .iter()
+                .any(|entry| entry.segment(segment).is_some())
+    }
+
     /// Items without a verdict.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -305,7 +329,7 @@ impl<T> Ledger<T> {
     fn entry_of(&self, place: Place) -> Option<&EpochEntry<T>> {
         self.epochs
             .iter()
-            .find(|entry| entry.segment(place.segment).is_some())
+            .find(|entry| entry.segment(place.segment()).is_some())
     }
 
     fn remove(&mut self, place: Place, outcome: Option<Outcome>) -> Standing {
@@ -317,7 +341,7 @@ impl<T> Ledger<T> {
             (Standing::Open, tally)
         } else {
             let mut epochs = self.epochs.iter_mut();
-            let Some(entry) = epochs.find(|entry| entry.segment(place.segment).is_some()) else {
+            let Some(entry) = epochs.find(|entry| entry.segment(place.segment()).is_some()) else {
                 return Standing::Gone;
             };
             if !entry.remove(place) {

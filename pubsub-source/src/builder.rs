@@ -8,8 +8,12 @@ use connector_core::{Limits, Restored};
 use gcp_wire::{Credentials, Endpoint, Service, SubscriptionName};
 
 use crate::{
-    driver::Driver, error::BuildError, settings::Settings, source::PubsubSource, start::SeekId,
-    state::SourceState,
+    driver::Driver,
+    error::BuildError,
+    settings::Settings,
+    source::PubsubSource,
+    start::SeekId,
+    state::{SavedDeliveries, SourceState},
 };
 
 /// Settings of a source that is about to be built.
@@ -181,6 +185,26 @@ impl SourceBuilder {
     /// Beyond it the oldest leave, are counted, and are handed out again if they come again.
     pub fn seen_limit(mut self, ids: usize) -> Self {
         self.settings.seen_limit = ids;
+        self
+    }
+
+    /// How long a commit's receipt waits for the service's confirmation before it fails. Default:
+    /// as long as it takes.
+    ///
+    /// The receipt then fails with
+    /// [`CheckpointError::Unconfirmed`](connector_core::CheckpointError::Unconfirmed), which says
+    /// how many deliveries are unconfirmed. Nothing is taken back: the source goes on
+    /// acknowledging and extending them, and the next commit's receipt covers them again. Without
+    /// it, a permission that was lost or an outage shows in the log and in the figures only.
+    pub fn confirm_acks(mut self, wait: Duration) -> Self {
+        self.settings.confirm_acks = Some(wait);
+        self
+    }
+
+    /// What a state saves of the deliveries that its epoch covers. Default:
+    /// [`SavedDeliveries::MessageIds`].
+    pub fn saved_deliveries(mut self, saved: SavedDeliveries) -> Self {
+        self.settings.saved_deliveries = saved;
         self
     }
 

@@ -9,7 +9,7 @@ mod pull;
 mod request;
 mod verdict;
 
-pub(crate) use clock::{now, wall_clock};
+pub(crate) use clock::{now, wall};
 pub(crate) use fate::Fate;
 #[cfg(test)]
 pub(crate) use pull::take_apart;
@@ -25,7 +25,7 @@ use std::{
     time::Instant,
 };
 
-use connector_core::Cause;
+use connector_core::{Cause, CheckpointError, Committed, Resolver};
 use futures::{
     FutureExt, StreamExt,
     future::{BoxFuture, join_all},
@@ -222,11 +222,19 @@ impl Work {
                 effects.push(match effect {
                     Effect::Committed { commit, committed } => {
                         let resolver = state.commits.remove(&commit);
-                        Performance::Resolve(resolver, committed)
+                        Performance::Resolve(resolver.into_iter().collect(), Ok(committed))
+                    }
+                    Effect::Unconfirmed { commit, error } => {
+                        let resolver = state.commits.remove(&commit);
+                        Performance::Resolve(resolver.into_iter().collect(), Err(error))
                     }
                     Effect::Settled { settle, committed } => {
                         let resolver = state.settles.remove(&settle);
-                        Performance::Resolve(resolver, committed)
+                        Performance::Resolve(resolver.into_iter().collect(), Ok(committed))
+                    }
+                    Effect::Restored { committed } => {
+                        let resolvers = std::mem::take(&mut state.restores);
+                        Performance::Resolve(resolvers, Ok(committed))
                     }
                     Effect::Open { .. }
                     | Effect::Ping { .. }
@@ -258,8 +266,11 @@ impl Work {
         })?;
         for performance in effects {
             match performance {
-                Performance::Resolve(Some(resolver), committed) => resolver.resolve(Ok(committed)),
-                Performance::Resolve(None, _) => {}
+                Performance::Resolve(resolvers, verdict) => {
+                    for resolver in resolvers {
+                        resolver.resolve(verdict.clone());
+                    }
+                }
                 Performance::Perform(effect) => self.perform(effect),
             }
         }
@@ -299,7 +310,10 @@ impl Work {
             }
             Effect::Tell(notice) => self.journal.tell(&notice),
             // Taken out in `turn`, where the resolvers are.
-            Effect::Committed { .. } | Effect::Settled { .. } => {}
+            Effect::Committed { .. }
+            | Effect::Unconfirmed { .. }
+            | Effect::Restored { .. }
+            | Effect::Settled { .. } => {}
         }
     }
 
@@ -382,8 +396,5 @@ impl Work {
 /// An effect with what it needs from under the mutex.
 enum Performance {
     Perform(Effect),
-    Resolve(
-        Option<connector_core::Resolver<connector_core::Committed>>,
-        connector_core::Committed,
-    ),
+    Resolve(Vec<Resolver<Committed>>, Result<Committed, CheckpointError>),
 }

@@ -30,7 +30,7 @@ pub use plan::{PlanError, Split, SplitPlan};
 pub use prepare::{Preparation, PrepareError, Prepared, Step, StoreSilent, prepare};
 pub use source::PubsubSource;
 pub use start::{StartPosition, StartRecord, StartStore, Unrecorded};
-pub use state::SourceState;
+pub use state::{SavedDeliveries, SourceState};
 pub use stats::Stats;
 
 pub use gcp_wire::{

@@ -15,6 +15,7 @@ mod buffer;
 mod cadence;
 mod calls;
 mod closing;
+mod commits;
 mod cutting;
 mod deliveries;
 mod effect;
@@ -27,6 +28,8 @@ mod need;
 mod pausing;
 mod request;
 mod restoration;
+mod restored;
+mod saved_ack_ids;
 mod seen;
 mod streams;
 mod upkeep;
@@ -38,7 +41,8 @@ pub(crate) use buffer::Parcel;
 pub(crate) use calls::CallId;
 pub(crate) use effect::{CallMethod, Effect, Notice, SettleId, StreamId};
 pub(crate) use key::MessageKey;
-pub(crate) use restoration::{Restoration, RestoredGroup};
+pub(crate) use restoration::{Restoration, RestoredGroup, RestoredHeld};
+pub(crate) use saved_ack_ids::AckIdsView;
 pub(crate) use seen::SeenView;
 pub(crate) use streams::StreamEnd;
 
@@ -48,20 +52,23 @@ use std::{
     time::{Duration, Instant},
 };
 
-use connector_core::{Cause, ledger::CommitId, ledger::Ledger};
+use connector_core::{Cause, ledger::Ledger};
 use gcp_wire::SubscriptionName;
 
 use crate::{
-    delivery::DeliveryId, error::SourceError, settings::Settings, start::SeekId, stats::Stats,
+    delivery::DeliveryId, error::SourceError, settings::Settings, start::SeekId,
+    state::SavedDeliveries, stats::Stats,
 };
 use acks::Acks;
 use buffer::Buffer;
 use cadence::Cadence;
 use calls::Calls;
+use commits::Commits;
 use deliveries::Deliveries;
 use leases::Leases;
 use need::Need;
 use pausing::Flow;
+use restored::RestoredCommit;
 use seen::Seen;
 use streams::Streams;
 
@@ -116,8 +123,7 @@ pub(crate) struct Machine {
     /// Waiting settlements, by the delivery that the host named.
     settles: BTreeMap<DeliveryId, SettleId>,
     next_settle: u64,
-    /// Commits without a result, with the time of the call.
-    commits: BTreeMap<CommitId, Instant>,
+    commits: Commits,
     /// Changes whenever something that the handle may have taken must not come out any more.
     revoked: u64,
     /// Since when nothing is read from the streams.
@@ -131,7 +137,9 @@ pub(crate) struct Machine {
     late_told: bool,
     /// Batches below were checked against `max_hold`.
     hold_cursor: u64,
-    restored_ids: usize,
+    /// Whether it was told that `max_hold` is short for the cadence.
+    hold_told: bool,
+    restored: RestoredCommit,
     /// The seek after which this source reads, for the states that it gives out.
     sought: Option<SeekId>,
     stats: Stats,
@@ -152,7 +160,10 @@ impl Machine {
             None => Ledger::new(),
         };
         let mut machine = Self {
-            deliveries: Deliveries::new(ledger),
+            deliveries: Deliveries::new(
+                ledger,
+                settings.saved_deliveries == SavedDeliveries::AckIds,
+            ),
             leases: Leases::default(),
             lease,
             acks: Acks::default(),
@@ -172,7 +183,7 @@ impl Machine {
             effects: VecDeque::new(),
             settles: BTreeMap::new(),
             next_settle: 0,
-            commits: BTreeMap::new(),
+            commits: Commits::new(settings.confirm_acks, settings.max_extension),
             revoked: 0,
             unread_since: None,
             first_message: None,
@@ -181,7 +192,8 @@ impl Machine {
             undecodable: 0,
             late_told: false,
             hold_cursor: 0,
-            restored_ids: 0,
+            hold_told: false,
+            restored: RestoredCommit::default(),
             sought: restoration.sought,
             stats: Stats::default(),
             subscription,
@@ -192,19 +204,6 @@ impl Machine {
         machine
     }
 
-    fn restore(&mut self, now: Instant, groups: Vec<RestoredGroup>) {
-        let lifetime = self.seen_lifetime();
-        for group in groups {
-            let remaining = group.remaining.map_or(lifetime, |left| left.min(lifetime));
-            self.seen
-                .admit(now, group.ids, group.published_by, remaining);
-        }
-        self.restored_ids = self.seen.len();
-        // The restored ledger answers for the commit of an empty epoch, which nobody called.
-        while self.deliveries.poll_committed().is_some() {}
-        self.note_overflow();
-    }
-
     fn seen_lifetime(&self) -> Duration {
         self.settings.max_extension + SEEN_BEYOND_LEASE
     }
@@ -213,6 +212,7 @@ impl Machine {
     pub(crate) fn start(&mut self, now: Instant) -> bool {
         let first = self.streams.start();
         if first {
+            self.commit_restored(now);
             self.handle_timeout(now);
         }
         first
@@ -229,11 +229,6 @@ impl Machine {
             || self.streams.has_effect()
             || !self.acks.is_empty()
             || !self.releases.is_empty()
-    }
-
-    /// The ids that restored states named, and that are committed by the restore.
-    pub(crate) fn restored_ids(&self) -> usize {
-        self.restored_ids
     }
 
     /// The next thing to do at `now`.
@@ -262,7 +257,7 @@ impl Machine {
 
     fn poll_committed(&mut self, now: Instant) {
         while let Some((commit, committed)) = self.deliveries.poll_committed() {
-            if let Some(since) = self.commits.remove(&commit) {
+            if let Some(since) = self.commits.finish(commit) {
                 let took = now.saturating_duration_since(since);
                 self.need.handle_committed(took);
                 self.stats.commit_seconds = Stats::seconds(took);
@@ -347,7 +342,12 @@ impl Machine {
             leased: self.deliveries.leased(),
             seen: self.seen.len(),
             seen_overflowed: self.seen.overflowed(),
+            pending_checkpoints: self.deliveries.ledger().sealed_epochs(),
             pending_commits: self.commits.len(),
+            oldest_commit_seconds: Stats::seconds(
+                (self.commits.oldest())
+                    .map_or(Duration::ZERO, |since| now.saturating_duration_since(since)),
+            ),
             told_limit: self.need.told(),
             lease_seconds: self.lease.as_secs(),
             oldest_held_seconds: Stats::seconds(oldest),

@@ -14,7 +14,11 @@ pub use admin::Step;
 pub use error::{PrepareError, StoreSilent};
 pub use prepared::Prepared;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use gcp_wire::{Connection, ConnectionOptions, Credentials, Endpoint, Service, SubscriptionName};
 
@@ -188,7 +192,9 @@ impl Preparation {
             }));
         }
         // Pinned before anything else: what is published while the start is checked is not dropped.
-        let moment = driver::wall_clock();
+        let moment = driver::wall()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
         let wishes = Wishes {
             instance: instance(self.instance, &self.plan)?,
             target: SeekTarget::of(&self.start, moment)?,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use connector_core::Limits;
 
-use crate::{error::BuildError, source::PAUSED_PART};
+use crate::{error::BuildError, source::PAUSED_PART, state::SavedDeliveries};
 
 /// The service's bounds on the lease of a pull stream.
 const LEASE_SECONDS: std::ops::RangeInclusive<u64> = 10..=600;
@@ -25,6 +25,8 @@ pub(crate) struct Settings {
     pub(crate) stall_after: Duration,
     pub(crate) seen_limit: usize,
     pub(crate) close_budget: Duration,
+    pub(crate) confirm_acks: Option<Duration>,
+    pub(crate) saved_deliveries: SavedDeliveries,
 }
 
 impl Default for Settings {
@@ -40,6 +42,8 @@ impl Default for Settings {
             stall_after: Duration::from_secs(600),
             seen_limit: 1_000_000,
             close_budget: Duration::from_secs(5),
+            confirm_acks: None,
+            saved_deliveries: SavedDeliveries::MessageIds,
         }
     }
 }
@@ -122,6 +126,9 @@ impl Settings {
         if self.close_budget.is_zero() {
             return refuse("close_budget", "0s".into(), "longer than nothing");
         }
+        if self.confirm_acks.is_some_and(|wait| wait.is_zero()) {
+            return refuse("confirm_acks", "0s".into(), "longer than nothing");
+        }
         if self.streams > self.outstanding {
             return Err(BuildError::Contradiction {
                 first: "streams",
@@ -161,6 +168,8 @@ mod tests {
         assert_eq!(settings.stall_after.as_secs(), 600);
         assert_eq!(settings.seen_limit, 1_000_000);
         assert_eq!(settings.close_budget.as_secs(), 5);
+        assert_eq!(settings.confirm_acks, None);
+        assert_eq!(settings.saved_deliveries, SavedDeliveries::MessageIds);
         settings.check().unwrap();
     }
 

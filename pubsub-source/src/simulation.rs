@@ -19,6 +19,7 @@ mod client;
 mod driver;
 mod host;
 mod network;
+mod restoring;
 mod server;
 mod truth;
 mod world;

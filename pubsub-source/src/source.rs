@@ -116,9 +116,13 @@ impl PubsubSource {
 
     /// The receipt of what restored states name.
     ///
-    /// It resolves with the source's first poll. Ids without ack ids cannot be acknowledged before
-    /// their messages come again, so all of them count as `lapsed`: they may come again, and are
-    /// then acknowledged and not handed out.
+    /// It resolves with the source's first poll, unless the states were saved with
+    /// [`SavedDeliveries::AckIds`](crate::SavedDeliveries::AckIds): what they name is acknowledged
+    /// with the first poll, and the receipt resolves when the service has answered. It counts as
+    /// `settled` what was confirmed before its lease ended by the clocks of both processes. The
+    /// rest counts as `lapsed`, as do ids without ack ids, which cannot be acknowledged before
+    /// their messages come again: they may come again, and are then acknowledged and not handed
+    /// out.
     pub fn restored(&mut self) -> Receipt<Committed> {
         joined(self.splits.iter().map(SplitReader::restored))
     }
@@ -310,7 +314,7 @@ impl Checkpoint for PubsubSource {
 
     fn snapshot(&mut self, epoch: Epoch) -> Receipt<SourceState> {
         match self.cut(epoch) {
-            Ok(state) => Receipt::ready(state),
+            Ok(state) => Receipt::ready(state.taken_at(driver::wall())),
             Err(error) => Receipt::failed(error),
         }
     }

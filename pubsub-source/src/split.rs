@@ -16,7 +16,7 @@ use crate::{
     error::{SettleError, SourceError},
     handout::{HandOut, Pause},
     message::Message,
-    shared::{Shared, State},
+    shared::Shared,
     state::SourceState,
     stats::Stats,
 };
@@ -148,10 +148,10 @@ impl SplitReader {
         self.started = true;
         let waiting = self.shared.with(|state| {
             state.machine.start(now);
-            let committed = restored(state);
-            (std::mem::take(&mut state.restores), committed)
+            let committed = state.machine.restored()?;
+            Some((std::mem::take(&mut state.restores), committed))
         });
-        if let Ok((waiting, committed)) = waiting {
+        if let Ok(Some((waiting, committed))) = waiting {
             for resolver in waiting {
                 resolver.resolve(Ok(committed));
             }
@@ -163,8 +163,8 @@ impl SplitReader {
             if let Some(cause) = state.machine.closed() {
                 return closed(cause.clone());
             }
-            if state.machine.is_started() {
-                return Receipt::ready(restored(state));
+            if let Some(committed) = state.machine.restored() {
+                return Receipt::ready(committed);
             }
             let (resolver, receipt) = Receipt::channel();
             state.restores.push(resolver);
@@ -279,13 +279,6 @@ impl Drop for SplitReader {
     fn drop(&mut self) {
         self.close();
     }
-}
-
-/// What a restore commits: ids whose leases ended with the process that held them.
-fn restored(state: &State) -> Committed {
-    let mut committed = Committed::default();
-    committed.lapsed = state.machine.restored_ids();
-    committed
 }
 
 fn closed<T>(cause: Cause) -> Receipt<T> {

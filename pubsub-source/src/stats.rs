@@ -44,6 +44,9 @@ pub struct Stats {
     pub commits: u64,
     /// Counter: times a paused subscription gave back what it held.
     pub parks: u64,
+    /// Counter: commits whose receipt failed since the service did not confirm in the time that
+    /// `confirm_acks` gives it.
+    pub unconfirmed_commits: u64,
     /// Gauge: pull streams whose server has begun to answer.
     pub open_streams: usize,
     /// Gauge: messages received and not handed out.
@@ -54,8 +57,12 @@ pub struct Stats {
     pub leased: usize,
     /// Gauge: ids in the seen window.
     pub seen: usize,
+    /// Gauge: epochs sealed and neither committed nor aborted.
+    pub pending_checkpoints: usize,
     /// Gauge: commits that wait for verdicts.
     pub pending_commits: usize,
+    /// Gauge: seconds since the oldest commit that waits was called.
+    pub oldest_commit_seconds: f64,
     /// Gauge: the number of unacknowledged messages the server is told to send.
     pub told_limit: u64,
     /// Gauge: seconds that a lease lasts at present.
@@ -83,7 +90,7 @@ pub(crate) enum Figure {
 impl Stats {
     #[cfg(any(test, feature = "metrics"))]
     /// Every figure by its name, in the order of the fields.
-    pub(crate) fn figures(&self) -> [(&'static str, Figure); 30] {
+    pub(crate) fn figures(&self) -> Vec<(&'static str, Figure)> {
         use Figure::{Counter, Gauge};
         // Exact up to 2^53.
         #[expect(
@@ -96,7 +103,7 @@ impl Stats {
             reason = "gauges are floating-point numbers"
         )]
         let number = |number: u64| Gauge(number as f64);
-        [
+        vec![
             ("received", Counter(self.received)),
             ("received_bytes", Counter(self.received_bytes)),
             ("handed_out", Counter(self.handed_out)),
@@ -114,12 +121,15 @@ impl Stats {
             ("snapshots", Counter(self.snapshots)),
             ("commits", Counter(self.commits)),
             ("parks", Counter(self.parks)),
+            ("unconfirmed_commits", Counter(self.unconfirmed_commits)),
             ("open_streams", count(self.open_streams)),
             ("buffered", count(self.buffered)),
             ("buffered_bytes", count(self.buffered_bytes)),
             ("leased", count(self.leased)),
             ("seen", count(self.seen)),
+            ("pending_checkpoints", count(self.pending_checkpoints)),
             ("pending_commits", count(self.pending_commits)),
+            ("oldest_commit_seconds", Gauge(self.oldest_commit_seconds)),
             ("told_limit", number(self.told_limit)),
             ("lease_seconds", number(self.lease_seconds)),
             ("oldest_held_seconds", Gauge(self.oldest_held_seconds)),
@@ -159,7 +169,10 @@ impl Stats {
             buffered_bytes: self.buffered_bytes + other.buffered_bytes,
             leased: self.leased + other.leased,
             seen: self.seen + other.seen,
+            unconfirmed_commits: self.unconfirmed_commits.max(other.unconfirmed_commits),
+            pending_checkpoints: self.pending_checkpoints.max(other.pending_checkpoints),
             pending_commits: self.pending_commits.max(other.pending_commits),
+            oldest_commit_seconds: self.oldest_commit_seconds.max(other.oldest_commit_seconds),
             told_limit: self.told_limit + other.told_limit,
             lease_seconds: self.lease_seconds.max(other.lease_seconds),
             oldest_held_seconds: self.oldest_held_seconds.max(other.oldest_held_seconds),

@@ -22,7 +22,7 @@ use connector_core::{
     conformance::{Harness, Hold, SourceHarness},
 };
 use gcp_emulator::{Code, Fault, Method, Rule, RuleId, pubsub::state::LateAcks};
-use pubsub_source::{Message, PubsubSource, SourceError, SourceState};
+use pubsub_source::{Message, PubsubSource, SavedDeliveries, SourceError, SourceState};
 use tokio::task::JoinHandle;
 
 use world::{OTHER, OTHER_TOPIC, SUBSCRIPTION, TOPIC, World, number};
@@ -35,6 +35,7 @@ struct SourceWorld {
     world: World,
     /// The topics, in turn for one number after the other, and their subscriptions.
     splits: &'static [(&'static str, &'static str)],
+    saved: SavedDeliveries,
     drivers: Vec<JoinHandle<()>>,
     holding: Option<RuleId>,
     broken: Option<RuleId>,
@@ -46,6 +47,7 @@ impl SourceWorld {
         Self {
             world: world.with_other(|_| {}),
             splits,
+            saved: SavedDeliveries::MessageIds,
             drivers: Vec::new(),
             holding: None,
             broken: None,
@@ -62,6 +64,7 @@ impl Harness for SourceWorld {
             .world
             .source_of(&subscriptions)
             .restore(restored)
+            .saved_deliveries(self.saved)
             .build_with_driver()
             .unwrap();
         self.drivers.push(tokio::spawn(driver));
@@ -176,6 +179,16 @@ mod one_split {
     connector_core::conformance_tests! {
         #[tokio::test(start_paused = true)]
         source: super::SourceWorld::with(&[(super::TOPIC, super::SUBSCRIPTION)])
+    }
+}
+
+mod saving_ack_ids {
+    connector_core::conformance_tests! {
+        #[tokio::test(start_paused = true)]
+        source: super::SourceWorld {
+            saved: super::SavedDeliveries::AckIds,
+            ..super::SourceWorld::with(&[(super::TOPIC, super::SUBSCRIPTION)])
+        }
     }
 }
 

@@ -11,10 +11,15 @@
 #[path = "wire/world.rs"]
 mod world;
 
+#[path = "wire/log.rs"]
+mod log;
+
 #[path = "wire/acknowledging.rs"]
 mod acknowledging;
 #[path = "wire/closing.rs"]
 mod closing;
+#[path = "wire/confirming.rs"]
+mod confirming;
 #[path = "wire/delivery.rs"]
 mod delivery;
 #[path = "wire/events.rs"]
@@ -31,6 +36,8 @@ mod positions;
 mod redelivery;
 #[path = "wire/rescaling.rs"]
 mod rescaling;
+#[path = "wire/saved.rs"]
+mod saved;
 #[path = "wire/settling.rs"]
 mod settling;
 #[path = "wire/splits.rs"]

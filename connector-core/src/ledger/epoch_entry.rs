@@ -45,18 +45,18 @@ impl<T> EpochEntry<T> {
     }
 
     pub(super) fn get(&self, place: Place) -> Option<&T> {
-        self.segment(place.segment)?.get(place.index)
+        self.segment(place.segment())?.get(place.index())
     }
 
     /// Takes an item out, and drops its segment when it was the last.
     pub(super) fn remove(&mut self, place: Place) -> bool {
         let Ok(at) = self
             .segments
-            .binary_search_by_key(&place.segment, Segment::id)
+            .binary_search_by_key(&place.segment(), Segment::id)
         else {
             return false;
         };
-        if !self.segments[at].remove(place.index) {
+        if !self.segments[at].remove(place.index()) {
             return false;
         }
         if self.segments[at].left() == 0 {

@@ -6,7 +6,7 @@ use crate::Committed;
 /// Items of the open epoch in one segment. A sink gives items their verdict before the cut, and its
 /// host may never take a checkpoint at all: segments whose items all have one are dropped, so that
 /// the open epoch does not grow with everything it ever held.
-const MAX_OPEN_ITEMS: usize = 65_536;
+const MAX_OPEN_ITEMS: usize = Place::MAX_SEGMENT;
 
 #[derive(Debug)]
 pub(super) struct OpenEpoch<T> {
@@ -37,13 +37,10 @@ impl<T> OpenEpoch<T> {
         if self.items.len() >= MAX_OPEN_ITEMS {
             self.close_segment();
         }
-        let index = u32::try_from(self.items.len()).expect("a segment has 65,536 places");
+        let index = u16::try_from(self.items.len()).expect("a segment has 65,536 places");
         self.items.push(item);
         self.left += 1;
-        Place {
-            segment: self.segment,
-            index,
-        }
+        Place::new(self.segment, index)
     }
 
     /// Takes everything out, for the epoch that is sealed. Leaves the next one open.
@@ -67,34 +64,42 @@ impl<T> OpenEpoch<T> {
 
     /// Whether a place is, or was, one of this epoch's.
     pub(super) fn owns(&self, place: Place) -> bool {
-        place.segment == self.segment || self.closed_at(place).is_some()
+        self.holds_segment(place.segment())
     }
 
     pub(super) fn get(&self, place: Place) -> Option<&T> {
-        if place.segment == self.segment {
-            let item = self.items.get(place.index as usize)?;
-            return (!self.gone.get(place.index)).then_some(item);
+        if place.segment() == self.segment {
+            let item = self.items.get(place.index())?;
+            return (!self.gone.get(place.index())).then_some(item);
         }
-        self.closed.get(self.closed_at(place)?)?.get(place.index)
+        self.closed.get(self.closed_at(place)?)?.get(place.index())
     }
 
     /// Takes an item out; answers the epoch's tally if the item was there.
     pub(super) fn remove(&mut self, place: Place) -> Option<&mut Committed> {
-        if place.segment == self.segment {
-            if place.index as usize >= self.items.len() || !self.gone.set(place.index) {
+        if place.segment() == self.segment {
+            if place.index() >= self.items.len() || !self.gone.set(place.index()) {
                 return None;
             }
             self.left -= 1;
             return Some(&mut self.tally);
         }
         let at = self.closed_at(place)?;
-        if !self.closed[at].remove(place.index) {
+        if !self.closed[at].remove(place.index()) {
             return None;
         }
         if self.closed[at].left() == 0 {
             self.closed.remove(at);
         }
         Some(&mut self.tally)
+    }
+
+    pub(super) fn holds_segment(&self, segment: u64) -> bool {
+        segment == self.segment
+            || self
+                .closed
+                .binary_search_by_key(&segment, Segment::id)
+                .is_ok()
     }
 
     pub(super) fn left(&self) -> usize {
@@ -121,7 +126,7 @@ impl<T> OpenEpoch<T> {
 
     fn closed_at(&self, place: Place) -> Option<usize> {
         self.closed
-            .binary_search_by_key(&place.segment, Segment::id)
+            .binary_search_by_key(&place.segment(), Segment::id)
             .ok()
     }
 

@@ -11,15 +11,15 @@ pub(super) struct Bits {
 }
 
 impl Bits {
-    pub(super) fn get(&self, index: u32) -> bool {
+    pub(super) fn get(&self, index: usize) -> bool {
         self.words
-            .get(index as usize / 64)
+            .get(index / 64)
             .is_some_and(|word| word >> (index % 64) & 1 == 1)
     }
 
     /// Sets a bit; answers whether it was clear.
-    pub(super) fn set(&mut self, index: u32) -> bool {
-        let word = index as usize / 64;
+    pub(super) fn set(&mut self, index: usize) -> bool {
+        let word = index / 64;
         if word >= self.words.len() {
             self.words.resize(word + 1, 0);
         }
@@ -47,7 +47,9 @@ pub struct Segment<T> {
 }
 
 impl<T> Segment<T> {
-    pub(super) fn new(id: u64, items: Vec<T>, gone: Bits, left: usize) -> Self {
+    pub(super) fn new(id: u64, mut items: Vec<T>, gone: Bits, left: usize) -> Self {
+        // It never grows again, and may be held for a whole checkpoint interval.
+        items.shrink_to_fit();
         Self {
             id,
             items: Arc::new(items),
@@ -64,14 +66,12 @@ impl<T> Segment<T> {
         self.left
     }
 
-    pub(super) fn get(&self, index: u32) -> Option<&T> {
-        self.items
-            .get(index as usize)
-            .filter(|_| !self.gone.get(index))
+    pub(super) fn get(&self, index: usize) -> Option<&T> {
+        self.items.get(index).filter(|_| !self.gone.get(index))
     }
 
-    pub(super) fn remove(&mut self, index: u32) -> bool {
-        if index as usize >= self.items.len() || !self.gone.set(index) {
+    pub(super) fn remove(&mut self, index: usize) -> bool {
+        if index >= self.items.len() || !self.gone.set(index) {
             return false;
         }
         self.left -= 1;
@@ -109,19 +109,8 @@ pub struct SegmentView<T> {
 impl<T> SegmentView<T> {
     /// The items that had no verdict, in the order in which they were added.
     pub fn iter(&self) -> impl Iterator<Item = (Place, &T)> + '_ {
-        self.items
-            .iter()
-            .zip(0u32..)
-            .filter(|(_, index)| !self.gone.get(*index))
-            .map(|(item, index)| {
-                (
-                    Place {
-                        segment: self.id,
-                        index,
-                    },
-                    item,
-                )
-            })
+        let mut cursor = 0;
+        std::iter::from_fn(move || self.next_from(&mut cursor))
     }
 
     /// The next item that had no verdict, from `cursor` on, and moves the cursor behind it.
@@ -130,15 +119,11 @@ impl<T> SegmentView<T> {
     /// between. Start with a cursor of zero.
     pub fn next_from(&self, cursor: &mut u32) -> Option<(Place, &T)> {
         loop {
-            let index = *cursor;
-            let item = self.items.get(index as usize)?;
+            let index = u16::try_from(*cursor).ok()?;
+            let item = self.items.get(usize::from(index))?;
             *cursor += 1;
-            if !self.gone.get(index) {
-                let place = Place {
-                    segment: self.id,
-                    index,
-                };
-                return Some((place, item));
+            if !self.gone.get(usize::from(index)) {
+                return Some((Place::new(self.id, index), item));
             }
         }
     }

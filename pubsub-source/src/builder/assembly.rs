@@ -16,7 +16,7 @@ use crate::{
     source::{Pool, PubsubSource},
     split::SplitReader,
     start::SeekId,
-    state::SourceState,
+    state::{SavedDeliveries, SourceState},
 };
 
 /// Pull streams that share a connection: each carries up to about 10 MB/s.
@@ -54,7 +54,11 @@ pub(super) fn assemble(builder: SourceBuilder) -> Result<(PubsubSource, Driver),
     );
     let (mut readers, mut parts) = (Vec::new(), Vec::new());
     for (split, (subscription, settings)) in splits.into_iter().enumerate() {
-        let restoration = restoration(&subscription, &instance, builder.sought, &builder.restored)?;
+        let mut restoration =
+            restoration(&subscription, &instance, builder.sought, &builder.restored)?;
+        if settings.saved_deliveries == SavedDeliveries::Nothing {
+            restoration.groups.clear();
+        }
         let client_ids = (0..settings.streams)
             .map(|_| uuid::Uuid::new_v4().to_string())
             .collect();
@@ -155,7 +159,8 @@ fn restoration(
         // A seek brings back on purpose what an older state names. Without a seek of ours there is
         // nothing that a state could be older than.
         if sought.is_none() || state.sought() == sought {
-            restoration.groups.extend(state.groups_of(subscription));
+            let groups = state.groups_of(subscription, driver::wall());
+            restoration.groups.extend(groups);
         }
     }
     Ok(restoration)

@@ -1,6 +1,6 @@
-//! The one place of this crate that reads a clock.
+//! The one place of this crate that reads clocks.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 /// Now, on tokio's clock, which tests may pause.
 #[expect(
@@ -11,13 +11,11 @@ pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
-/// The wall clock's time since the Unix epoch; what lies before counts as the epoch.
+/// The time of day, for what outlives the process.
 #[expect(
     clippy::disallowed_methods,
-    reason = "a start position may be the moment of the start"
+    reason = "a saved state or a start position is read by another process, which shares no other clock"
 )]
-pub(crate) fn wall_clock() -> Duration {
+pub(crate) fn wall() -> SystemTime {
     SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or_default()
 }

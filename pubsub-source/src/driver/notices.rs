@@ -139,6 +139,31 @@ fn tell(
             ?waited,
             "No checkpoint was taken for long; nothing is acknowledged meanwhile."
         ),
+        Notice::CommitSlow {
+            epoch,
+            waited,
+            unconfirmed,
+            in_flight,
+            failed,
+            attempts,
+        } => tracing::warn!(
+            subscription,
+            endpoint,
+            %epoch,
+            ?waited,
+            unconfirmed,
+            requests_in_flight = in_flight,
+            requests_to_repeat = failed,
+            attempts,
+            error,
+            "A commit does not finish: the service has not confirmed its acknowledgements; they are sent until it does, and their leases are extended meanwhile."
+        ),
+        Notice::HoldTooShort { interval, max_hold } => tracing::warn!(
+            subscription,
+            ?interval,
+            ?max_hold,
+            "Checkpoints are so far apart that one late one lets messages be given back uncommitted; take them more often, or raise max_hold."
+        ),
         Notice::SeenOverflowed { ids, limit } => tracing::warn!(
             subscription,
             ids,

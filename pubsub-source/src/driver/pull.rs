@@ -261,7 +261,7 @@ pub(crate) fn take_apart(
         // Without its message a delivery is nothing; its lease runs out. The responses' own limit
         // is far below what the ack ids can hold.
         let Some(message) = one.message else { continue };
-        if !ack_ids.push(&one.ack_id) {
+        if !ack_ids.push(one.ack_id.as_bytes()) {
             continue;
         }
         keys.push(MessageKey::of(&message.message_id));

@@ -20,11 +20,11 @@ impl AckIds {
     }
 
     /// Adds an id. Answers false, and adds nothing, when 4 GiB would be exceeded.
-    pub(crate) fn push(&mut self, id: &str) -> bool {
+    pub(crate) fn push(&mut self, id: &[u8]) -> bool {
         let Ok(end) = u32::try_from(self.bytes.len() + id.len()) else {
             return false;
         };
-        self.bytes.extend_from_slice(id.as_bytes());
+        self.bytes.extend_from_slice(id);
         self.ends.push(end);
         true
     }
@@ -41,5 +41,11 @@ impl AckIds {
 
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
+    }
+
+    /// Gives back what was allocated ahead: nothing is added any more.
+    pub(super) fn shrink(&mut self) {
+        self.bytes.shrink_to_fit();
+        self.ends.shrink_to_fit();
     }
 }

@@ -118,6 +118,7 @@ impl Machine {
                 Outcome::Settled
             };
             self.count_ack(stage, outcome);
+            self.count_restored(id, outcome);
             self.resolve_settle(id, outcome == Outcome::Lapsed);
             // Of the delivery itself: what is re-acknowledged was handed out by an earlier run.
             published_by = published_by.max(self.deliveries.published_by(id));
@@ -291,6 +292,7 @@ impl Machine {
         if stage != Stage::ReAcking {
             self.stats.lapsed += 1;
         }
+        self.count_restored(id, Outcome::Lapsed);
         self.resolve_settle(id, true);
         let key = self.deliveries.settle(id, Outcome::Lapsed)?;
         // What is re-acknowledged is in the window still; what the host settled by itself is

@@ -61,6 +61,17 @@ pub(super) struct Answered {
     pub(super) sent: Instant,
 }
 
+/// How the requests of one kind stand.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct CallsStanding {
+    /// Sent and not answered.
+    pub(super) in_flight: usize,
+    /// Failed, and to be sent again.
+    pub(super) waiting: usize,
+    /// Sendings of the one that was sent most often.
+    pub(super) attempts: u32,
+}
+
 /// First delay, factor and cap of sending again: the service's own retry settings for these
 /// methods are 100 ms × 1.3 up to 60 s; a lease of 10 s leaves no time for such a cap.
 const RETRY: Backoff = Backoff::new(Duration::from_millis(100), 2.0, Duration::from_secs(5));
@@ -123,6 +134,26 @@ impl Calls {
             .iter()
             .find(|(_, call)| self.has_room(call.errand))
             .map(|((at, _), _)| *at)
+    }
+
+    /// How the requests of one kind stand.
+    pub(super) fn standing(&self, errand: Errand) -> CallsStanding {
+        let mut standing = CallsStanding {
+            in_flight: self.counts[errand.kind()],
+            ..CallsStanding::default()
+        };
+        for call in self.waiting.values() {
+            if call.errand.kind() == errand.kind() {
+                standing.waiting += 1;
+                standing.attempts = standing.attempts.max(call.attempts);
+            }
+        }
+        for (call, _) in self.in_flight.values() {
+            if call.errand.kind() == errand.kind() {
+                standing.attempts = standing.attempts.max(call.attempts);
+            }
+        }
+        standing
     }
 
     /// Requests of one kind that are under way or wait.

@@ -18,6 +18,7 @@ use super::{
     ack_ids::AckIds,
     batch::{Batch, Marks, Stage},
     key::MessageKey,
+    saved_ack_ids::{AckIdsView, SavedAckIds},
 };
 use crate::delivery::DeliveryId;
 
@@ -41,11 +42,14 @@ pub(super) struct Deliveries {
     emptied: Vec<u64>,
     /// No message that was handed out was published later.
     newest_out: i64,
+    /// What states are to name beside the messages' ids.
+    saved: Option<SavedAckIds>,
 }
 
 impl Deliveries {
-    pub(super) fn new(ledger: Ledger<MessageKey>) -> Self {
+    pub(super) fn new(ledger: Ledger<MessageKey>, saves_ack_ids: bool) -> Self {
         Self {
+            saved: saves_ack_ids.then(SavedAckIds::default),
             batches: BTreeMap::new(),
             next_batch: 0,
             index: HashTable::new(),
@@ -110,6 +114,9 @@ impl Deliveries {
             return false;
         }
         let place = self.ledger.add(batch.take_key(id.index()));
+        if let Some(saved) = &mut self.saved {
+            saved.add(&self.ledger, place, batch.ack_id(id.index()));
+        }
         batch.set_place(id.index(), place);
         batch.set_stage(id.index(), Stage::Out);
         self.newest_out = self.newest_out.max(batch.published_by());
@@ -343,6 +350,12 @@ impl Deliveries {
     pub(super) fn seal(&mut self, epoch: Epoch) -> Result<View<MessageKey>, CheckpointError> {
         self.ledger.seal(epoch)?;
         Ok(self.ledger.view())
+    }
+
+    /// The ack ids of what a state names that is taken now, where it is to name them.
+    pub(super) fn saved_ack_ids(&mut self) -> Option<AckIdsView> {
+        let ledger = &self.ledger;
+        self.saved.as_mut().map(|saved| saved.view(ledger))
     }
 
     pub(super) fn commit(&mut self, epoch: Epoch) -> Result<Commit<MessageKey>, CheckpointError> {

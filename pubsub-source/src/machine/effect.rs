@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use connector_core::{Committed, ledger::CommitId};
+use connector_core::{CheckpointError, Committed, Epoch, ledger::CommitId};
 
 use super::calls::CallId;
 
@@ -58,6 +58,14 @@ pub(crate) enum Effect {
         commit: CommitId,
         committed: Committed,
     },
+    /// The service did not confirm a commit in the time that the host asked for. Its deliveries are
+    /// acknowledged all the same.
+    Unconfirmed {
+        commit: CommitId,
+        error: CheckpointError,
+    },
+    /// Everything that restored states name has its verdict.
+    Restored { committed: Committed },
     /// What the host settled has its verdict.
     Settled {
         settle: SettleId,
@@ -98,6 +106,24 @@ pub(crate) enum Notice {
     HeldTooLong { deliveries: usize, limit: Duration },
     /// A checkpoint came late.
     CheckpointLate { waited: Duration },
+    /// A commit does not finish.
+    CommitSlow {
+        epoch: Epoch,
+        waited: Duration,
+        /// Its deliveries without a verdict.
+        unconfirmed: usize,
+        /// Acknowledge requests that wait for their answer.
+        in_flight: usize,
+        /// Acknowledge requests that failed and are sent again.
+        failed: usize,
+        /// How often the most unlucky of them was sent.
+        attempts: u32,
+    },
+    /// Checkpoints are so far apart that deliveries are given back before their commit.
+    HoldTooShort {
+        interval: Duration,
+        max_hold: Duration,
+    },
     /// The seen window was full and lost its oldest ids.
     SeenOverflowed { ids: u64, limit: usize },
     /// What a restored state names was recognised and acknowledged for the first time.

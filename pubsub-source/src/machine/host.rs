@@ -14,7 +14,7 @@ use super::{
 use crate::{
     delivery::{DeliveryId, Disposition},
     error::SettleError,
-    state::SourceState,
+    state::{Named, SavedDeliveries, SourceState},
 };
 
 /// The longest the service holds a message back.
@@ -91,19 +91,28 @@ impl Machine {
     ) -> Result<SourceState, CheckpointError> {
         self.refuse_when_closed()?;
         let view = self.deliveries.seal(epoch)?;
+        let ack_ids = self.deliveries.saved_ack_ids();
         self.stats.snapshots += 1;
         self.last_checkpoint = Some(now);
         self.late_told = false;
         self.cadence.handle_checkpoint(now);
         self.adapt_lease(now);
-        Ok(SourceState::live(
-            std::sync::Arc::clone(&self.instance),
-            self.subscription.clone(),
-            self.deliveries.newest_out(),
-            view,
-            self.seen.view(now),
-        )
-        .after(self.sought))
+        self.compare_interval_with_hold();
+        let instance = std::sync::Arc::clone(&self.instance);
+        let subscription = &self.subscription;
+        if self.settings.saved_deliveries == SavedDeliveries::Nothing {
+            return Ok(SourceState::empty(instance, subscription).after(self.sought));
+        }
+        let lease_left = self.leases.next_end();
+        let lease_left = lease_left.map(|ends| ends.saturating_duration_since(now));
+        let held = Named {
+            ids: view,
+            published_by: self.deliveries.newest_out(),
+            ack_ids,
+            lease_left: lease_left.unwrap_or_default(),
+        };
+        let seen = self.seen.view(now);
+        Ok(SourceState::live(instance, subscription, held, seen).after(self.sought))
     }
 
     /// Releases every sealed epoch up to this one to be acknowledged.
@@ -115,7 +124,7 @@ impl Machine {
         self.refuse_when_closed()?;
         let commit = self.deliveries.commit(epoch)?;
         let released: usize = commit.released.iter().map(|segment| segment.len()).sum();
-        self.commits.insert(commit.id, now);
+        self.commits.begin(now, commit.id, epoch);
         self.acks.release(commit.released);
         let held = self.deliveries.leased().saturating_sub(released);
         if self.need.handle_commit(now, released, held) {
@@ -178,6 +187,7 @@ impl Machine {
     /// Empties the seen window: what comes again from here on is handed out.
     pub(crate) fn forget_seen(&mut self) {
         self.seen.clear();
+        self.forget_restored();
     }
 
     fn refuse_when_closed(&self) -> Result<(), CheckpointError> {

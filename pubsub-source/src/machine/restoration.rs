@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use connector_core::Epoch;
 
-use super::MessageKey;
+use super::{AckIds, MessageKey};
 use crate::start::SeekId;
 
 /// What a restored source knows.
@@ -25,4 +25,16 @@ pub(crate) struct RestoredGroup {
     pub(crate) published_by: i64,
     /// What is left of the group's lifetime; `None` for a full one.
     pub(crate) remaining: Option<Duration>,
+    /// Those that can be acknowledged without waiting for them to come again.
+    pub(crate) held: Option<RestoredHeld>,
+}
+
+/// Deliveries of a state that saved their ack ids.
+#[derive(Debug, Default)]
+pub(crate) struct RestoredHeld {
+    pub(crate) keys: Vec<MessageKey>,
+    /// The ack id of each.
+    pub(crate) ack_ids: AckIds,
+    /// What is left of the first lease to end. Nothing when it is over or not known.
+    pub(crate) lease_left: Duration,
 }

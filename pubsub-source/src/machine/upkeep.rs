@@ -21,6 +21,7 @@ impl Machine {
         self.seen.expire(now);
         self.release_overdue(now);
         self.check_checkpoints(now);
+        self.check_commits(now);
         self.check_unread(now);
         self.streams.advance(now, self.need.told(), self.lease);
         self.note_open(now);
@@ -41,10 +42,16 @@ impl Machine {
             Phase::Closed { .. } => return None,
         };
         let unread = self.unread_since.map(|since| since + self.lease / UNREAD);
-        [hold, closing, unread, self.checkpoint_deadline()]
-            .into_iter()
-            .flatten()
-            .min()
+        [
+            hold,
+            closing,
+            unread,
+            self.checkpoint_deadline(),
+            self.commits.next_timeout(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// Gives up the leases that are over.
@@ -231,6 +238,20 @@ impl Machine {
             // Everything lapsed: what comes next counts as the first.
             None => self.first_message = None,
         }
+    }
+
+    /// A delivery is held for up to an interval and the time its commit takes; beyond half of
+    /// `max_hold` one late checkpoint is enough to give deliveries back.
+    pub(super) fn compare_interval_with_hold(&mut self) {
+        let Some(interval) = self.cadence.interval() else {
+            return;
+        };
+        let max_hold = self.settings.max_hold;
+        let short = interval.saturating_mul(2) > max_hold;
+        if short && !self.hold_told {
+            self.tell(Notice::HoldTooShort { interval, max_hold });
+        }
+        self.hold_told = short;
     }
 
     /// Keeps track of whether anything is read.

@@ -5,11 +5,12 @@ use std::time::Duration;
 use connector_core::Limits;
 
 use super::Counts;
-use crate::settings::Settings;
+use crate::{settings::Settings, state::SavedDeliveries};
 
 /// What must happen at least once over all runs, or the simulation proves less than it says.
-pub(super) const EVERYTHING: [&str; 39] = [
+pub(super) const EVERYTHING: &[&str] = &[
     "an acknowledgement had no effect though answered OK",
+    "an ack id was restored",
     "an answer arrived before an earlier one",
     "an answer was lost",
     "a call was answered UNAVAILABLE after it took effect",
@@ -18,6 +19,7 @@ pub(super) const EVERYTHING: [&str; 39] = [
     "a checkpoint was aborted",
     "a checkpoint was skipped by the commits",
     "a commit was repeated",
+    "a commit's receipt failed",
     "a crash",
     "a crash between two effects",
     "a lapse at the server",
@@ -172,6 +174,13 @@ impl Chance {
             stall_after: Duration::ZERO,
             seen_limit: 1_000_000,
             close_budget: Duration::from_secs(5),
+            confirm_acks: self.pick(&[None, None, Some(Duration::from_secs(3))]),
+            saved_deliveries: self.pick(&[
+                SavedDeliveries::MessageIds,
+                SavedDeliveries::MessageIds,
+                SavedDeliveries::AckIds,
+                SavedDeliveries::Nothing,
+            ]),
         }
     }
 }

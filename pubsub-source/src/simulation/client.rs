@@ -59,6 +59,9 @@ pub(super) struct Client {
     pub(super) committed: BTreeSet<u64>,
     pub(super) commits: BTreeMap<CommitId, Vec<u64>>,
     pub(super) resolved: BTreeSet<CommitId>,
+    /// Commits whose receipt failed.
+    pub(super) failed: BTreeSet<CommitId>,
+    pub(super) restored_verdict: Option<Committed>,
     pub(super) settles: BTreeSet<SettleId>,
     pub(super) last_commit: Option<Epoch>,
     pub(super) epoch: Epoch,
@@ -102,6 +105,8 @@ impl Client {
             committed: BTreeSet::new(),
             commits: BTreeMap::new(),
             resolved: BTreeSet::new(),
+            failed: BTreeSet::new(),
+            restored_verdict: None,
             settles: BTreeSet::new(),
             last_commit: None,
             epoch,
@@ -131,6 +136,25 @@ impl Client {
                 numbers.len(),
                 committed.total()
             ));
+        }
+        Ok(())
+    }
+
+    /// A commit's receipt failed. Each does so at most once, and before its commit has a result.
+    pub(super) fn fail(&mut self, commit: CommitId) -> Result<(), String> {
+        if !self.commits.contains_key(&commit) {
+            return Err(format!("{commit:?} failed and has a result already"));
+        }
+        if !self.failed.insert(commit) {
+            return Err(format!("{commit:?} failed twice"));
+        }
+        Ok(())
+    }
+
+    /// What restored states name has its verdicts. That is told at most once.
+    pub(super) fn resolve_restored(&mut self, committed: Committed) -> Result<(), String> {
+        if let Some(before) = self.restored_verdict.replace(committed) {
+            return Err(format!("the restore resolved twice, first with {before:?}"));
         }
         Ok(())
     }

@@ -225,6 +225,11 @@ impl World {
                     client.resolve(commit, committed)?;
                 }
             }
+            Effect::Unconfirmed { commit, error: _ } => {
+                self.chance.count("a commit's receipt failed");
+                client.fail(commit)?;
+            }
+            Effect::Restored { committed } => client.resolve_restored(committed)?,
             Effect::Settled {
                 settle,
                 committed: _,
@@ -254,6 +259,8 @@ impl World {
             | Notice::StreamSilent { .. }
             | Notice::LimitChanged { .. }
             | Notice::CheckpointLate { .. }
+            | Notice::CommitSlow { .. }
+            | Notice::HoldTooShort { .. }
             | Notice::SeenOverflowed { .. }
             | Notice::Recognised { .. }
             | Notice::CallFails { .. } => {}

@@ -7,6 +7,7 @@ use super::{
     bugs::Bug,
     chance::Rates,
     client::Held,
+    restoring::wall,
     truth::Saved,
     world::{Event, World},
 };
@@ -184,6 +185,7 @@ impl World {
         }
         trace!("{:?} snapshot {epoch} {:?}", self.now, client.open);
         let state = client.machine.snapshot(at, epoch).expect("epochs increase");
+        let state = state.taken_at(wall(self.now));
         let sealed: Vec<Held> = std::mem::take(&mut client.open).into_values().collect();
         client.sealed.insert(epoch, sealed);
         if client.sealed.len() > 1 {

@@ -13,12 +13,13 @@ use super::{
     bugs::Bug,
     chance::{Chance, Rates},
     client::Client,
-    server::{Line, SUBSCRIPTION, Server},
+    server::{Line, Server},
     truth::{Saved, Truth},
 };
 use crate::{
-    machine::{Answer, CallId, CallMethod, MessageKey, Restoration},
+    machine::{Answer, CallId, CallMethod},
     settings::Settings,
+    state::SavedDeliveries,
 };
 
 /// The faults end at this time at the latest.
@@ -318,49 +319,15 @@ impl World {
         true
     }
 
-    fn restart(&mut self) {
-        if self.client.is_some() {
-            return;
-        }
-        let at = self.base + self.now;
-        let mut restoration = Restoration::default();
-        let mut covered = std::collections::BTreeSet::new();
-        if let Some(saved) = self.truth.newest() {
-            restoration.epoch = Some(saved.epoch);
-            covered = saved.covered.clone();
-            if self.bug != Some(Bug::RestoreForgets) {
-                restoration.groups = saved.state.groups_of(&SUBSCRIPTION.parse().unwrap());
-            }
-            if self.bug == Some(Bug::StateWithoutSettling) {
-                let server = &self.server;
-                for group in &mut restoration.groups {
-                    group.ids.retain(|id| match id {
-                        MessageKey::Number(id) => server
-                            .number(&id.to_string())
-                            .is_none_or(|number| !saved.settling.contains(&number)),
-                        MessageKey::Text(_) => true,
-                    });
-                }
-            }
-        }
-        trace!("{:?} restart from {:?} {restoration:?}", self.now, covered);
-        self.incarnations += 1;
-        let client = Client::new(
-            self.incarnations,
-            self.now,
-            at,
-            self.settings.clone(),
-            restoration,
-            covered,
-        );
-        self.client = Some(client);
-    }
-
     /// Google's emulator forgets everything and gives the same ids again.
     fn start_server_again(&mut self) {
         self.chance.count("ids started again");
         self.generations += 1;
         self.now += Duration::from_secs(5);
+        if self.settings.saved_deliveries == SavedDeliveries::AckIds {
+            // It gives the same ack ids again too, which a state may name while their leases last.
+            self.now += self.settings.max_extension;
+        }
         self.retire();
         self.queue
             .retain(|_, event| matches!(event, Event::Host | Event::Trouble));

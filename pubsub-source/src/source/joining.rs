@@ -1,11 +1,12 @@
 //! What several splits answer, as the answer of the source.
 
-use connector_core::{Committed, Receipt};
+use connector_core::{CheckpointError, Committed, Receipt};
 use futures::future::join_all;
 
 use crate::{error::SourceError, split::SplitReader};
 
-/// One receipt for what every split does. It fails with the first failure, once all are known.
+/// One receipt for what every split does. It fails with the first failure, once all are known; what
+/// several of them could not confirm in time counts together.
 pub(super) fn joined(receipts: impl Iterator<Item = Receipt<Committed>>) -> Receipt<Committed> {
     let mut receipts: Vec<Receipt<Committed>> = receipts.collect();
     if receipts.len() == 1
@@ -15,11 +16,36 @@ pub(super) fn joined(receipts: impl Iterator<Item = Receipt<Committed>>) -> Rece
     }
     Receipt::pending(async move {
         let mut all = Committed::default();
+        let mut failure = None;
         for committed in join_all(receipts).await {
-            all += committed?;
+            match committed {
+                Ok(committed) => all += committed,
+                Err(error) => failure = Some(more(failure, error)),
+            }
         }
-        Ok(all)
+        failure.map_or(Ok(all), Err)
     })
+}
+
+fn more(before: Option<CheckpointError>, error: CheckpointError) -> CheckpointError {
+    match (before, error) {
+        (
+            Some(CheckpointError::Unconfirmed {
+                epoch,
+                pending,
+                after,
+            }),
+            CheckpointError::Unconfirmed {
+                pending: others, ..
+            },
+        ) => CheckpointError::Unconfirmed {
+            epoch,
+            pending: pending + others,
+            after,
+        },
+        (Some(first), _) => first,
+        (None, error) => error,
+    }
 }
 
 /// The error that the source ends with, taken from its splits.

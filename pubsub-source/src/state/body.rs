@@ -1,6 +1,9 @@
 //! The encoding of a state, versions 1 and 2: protobuf, so that fields can be added.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use bytes::{Buf, Bytes};
 use prost::{
@@ -8,8 +11,11 @@ use prost::{
     encoding::{decode_varint, encode_varint},
 };
 
-use super::{Group, Ids, Part, SourceState};
-use crate::{machine::MessageKey, start::SeekId};
+use super::{Group, Ids, Lease, Part, SourceState};
+use crate::{
+    machine::{AckIds, MessageKey},
+    start::SeekId,
+};
 
 #[derive(Clone, PartialEq, Message)]
 struct Body {
@@ -39,27 +45,22 @@ struct BodyGroup {
     published_by_nanos: i64,
     #[prost(uint64, optional, tag = "4")]
     remaining_millis: Option<u64>,
+    /// The ack id of each number, in the same order; empty where none is saved. None at all unless
+    /// the source saves ack ids.
+    #[prost(bytes = "bytes", repeated, tag = "10")]
+    number_ack_ids: Vec<Bytes>,
+    /// The ack id of each text.
+    #[prost(bytes = "bytes", repeated, tag = "11")]
+    text_ack_ids: Vec<Bytes>,
+    /// When the first of their leases ends, since the Unix epoch.
+    #[prost(uint64, optional, tag = "12")]
+    leased_until_millis: Option<u64>,
 }
 
 pub(super) fn encode(state: &SourceState) -> Bytes {
-    let group = |group: &Group| {
-        let (mut numbers, mut texts) = (Vec::new(), Vec::new());
-        group.ids.each(|id| match id {
-            MessageKey::Number(number) => numbers.push(*number),
-            MessageKey::Text(text) => texts.push(text.to_string()),
-        });
-        numbers.sort_unstable();
-        texts.sort_unstable();
-        BodyGroup {
-            numbers: distances(&numbers),
-            texts,
-            published_by_nanos: group.published_by,
-            remaining_millis: group.remaining.map(whole_millis),
-        }
-    };
     let part = |part: &Part| BodyPart {
         name: part.name.to_string(),
-        groups: part.groups.iter().map(group).collect(),
+        groups: part.groups.iter().map(encode_group).collect(),
     };
     let body = Body {
         subscriptions: state.subscriptions.iter().map(part).collect(),
@@ -70,23 +71,39 @@ pub(super) fn encode(state: &SourceState) -> Bytes {
     body.encode_to_vec().into()
 }
 
+fn encode_group(group: &Group) -> BodyGroup {
+    let (mut numbers, mut texts) = (Vec::new(), Vec::new());
+    group.ids.each(|id, ack_id| match id {
+        MessageKey::Number(number) => numbers.push((*number, ack_id)),
+        MessageKey::Text(text) => texts.push((&**text, ack_id)),
+    });
+    numbers.sort_unstable();
+    texts.sort_unstable();
+    let saves_ack_ids = group.ids.saves_ack_ids();
+    let copies = |ack_id: &[u8]| saves_ack_ids.then(|| Bytes::copy_from_slice(ack_id));
+    let until = match group.lease {
+        Lease::Until(until) => until.duration_since(UNIX_EPOCH).ok(),
+        Lease::Unknown | Lease::Left(_) => None,
+    };
+    BodyGroup {
+        number_ack_ids: numbers.iter().filter_map(|(_, id)| copies(id)).collect(),
+        text_ack_ids: texts.iter().filter_map(|(_, id)| copies(id)).collect(),
+        numbers: distances(numbers.into_iter().map(|(number, _)| number)),
+        texts: texts.into_iter().map(|(text, _)| text.to_owned()).collect(),
+        published_by_nanos: group.published_by,
+        remaining_millis: group.remaining.map(whole_millis),
+        leased_until_millis: until.map(whole_millis),
+    }
+}
+
 pub(super) fn decode(instance: &str, body: Bytes) -> Result<SourceState, &'static str> {
     let body = Body::decode(body).map_err(|_| "it is no protobuf message of its kind")?;
     let mut subscriptions = Vec::with_capacity(body.subscriptions.len());
     for part in body.subscriptions {
-        let mut groups = Vec::with_capacity(part.groups.len());
-        for group in part.groups {
-            let mut ids = numbers(group.numbers)?;
-            ids.extend(group.texts.iter().map(|text| MessageKey::of(text)));
-            groups.push(Group {
-                ids: Ids::Listed(Arc::new(ids)),
-                published_by: group.published_by_nanos,
-                remaining: group.remaining_millis.map(Duration::from_millis),
-            });
-        }
+        let groups: Result<_, _> = part.groups.into_iter().map(decode_group).collect();
         subscriptions.push(Part {
             name: part.name.into(),
-            groups,
+            groups: groups?,
         });
     }
     let sought = body.sought.map(|id| SeekId::from_bytes(&id));
@@ -100,16 +117,39 @@ pub(super) fn decode(instance: &str, body: Bytes) -> Result<SourceState, &'stati
     })
 }
 
+fn decode_group(group: BodyGroup) -> Result<Group, &'static str> {
+    let mut ids = numbers(group.numbers)?;
+    let mut ack_ids = AckIds::default();
+    let saved = (group.number_ack_ids.len(), group.text_ack_ids.len());
+    if saved != (0, 0) && saved != (ids.len(), group.texts.len()) {
+        return Err("there is not one ack id for each id");
+    }
+    for ack_id in group.number_ack_ids.iter().chain(&group.text_ack_ids) {
+        if !ack_ids.push(ack_id) {
+            return Err("its ack ids are larger than 4 GiB");
+        }
+    }
+    ids.extend(group.texts.iter().map(|text| MessageKey::of(text)));
+    let until = group.leased_until_millis.map(Duration::from_millis);
+    let until: Option<SystemTime> = until.and_then(|until| UNIX_EPOCH.checked_add(until));
+    Ok(Group {
+        ids: Ids::Listed(Arc::new(ids), Arc::new(ack_ids)),
+        published_by: group.published_by_nanos,
+        remaining: group.remaining_millis.map(Duration::from_millis),
+        lease: until.map_or(Lease::Unknown, Lease::Until),
+    })
+}
+
 fn whole_millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn distances(ascending: &[u64]) -> Bytes {
+fn distances(ascending: impl ExactSizeIterator<Item = u64>) -> Bytes {
     let mut bytes = Vec::with_capacity(ascending.len() * 3);
     let mut before = 0;
     for number in ascending {
         encode_varint(number - before, &mut bytes);
-        before = *number;
+        before = number;
     }
     bytes.into()
 }

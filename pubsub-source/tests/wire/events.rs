@@ -1,69 +1,12 @@
 //! What a log says, and how often.
 
-use std::{
-    fmt::Debug,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::time::Duration;
 
 use gcp_emulator::{Code, Fault, Method, Rule};
-use tracing::{
-    Event, Level, Metadata, Subscriber,
-    field::{Field, Visit},
-    span::{Attributes, Id, Record},
-};
 
-use crate::world::*;
+use crate::{log::Loud, world::*};
 
 const SECOND: Duration = Duration::from_secs(1);
-
-/// Keeps the events of the source at INFO or above, a line each.
-#[derive(Clone, Default)]
-struct Loud(Arc<Mutex<Vec<String>>>);
-
-/// An event as a line.
-#[derive(Default)]
-struct Line(String);
-
-impl Visit for Line {
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        self.0 += &format!("{}={value:?} ", field.name());
-    }
-}
-
-impl Subscriber for Loud {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target().starts_with("pubsub_source") && *metadata.level() <= Level::INFO
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        let mut line = Line::default();
-        event.record(&mut line);
-        self.0.lock().unwrap().push(line.0);
-    }
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
-}
-
-impl Loud {
-    fn count(&self) -> usize {
-        self.lines().len()
-    }
-
-    fn lines(&self) -> Vec<String> {
-        self.0.lock().unwrap().clone()
-    }
-}
 
 #[tokio::test(start_paused = true)]
 async fn routine_closure_of_streams_is_not_worth_a_line() {

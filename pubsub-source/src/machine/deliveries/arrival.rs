@@ -97,6 +97,9 @@ impl Deliveries {
         new.mark(id.index(), Marks::RENEWED);
         if let Some(place) = place {
             new.set_place(id.index(), place);
+            if let Some(saved) = &mut self.saved {
+                saved.renew(place, new.ack_id(id.index()));
+            }
             // The key lives in the ledger; this copy of it came with the response.
             drop(new.take_key(id.index()));
         }

@@ -1,0 +1,145 @@
+//! What a restored source does first: it commits what the states name.
+
+use std::{
+    cmp::Reverse,
+    time::{Duration, Instant},
+};
+
+use connector_core::{Committed, ledger::Outcome};
+
+use super::{
+    AckIds, Effect, Machine, MessageKey, RestoredGroup, RestoredHeld, deliveries::Arrival,
+};
+use crate::delivery::DeliveryId;
+
+/// How far the commit of what restored states name has come.
+#[derive(Debug, Default)]
+pub(super) struct RestoredCommit {
+    /// Until the first poll.
+    held: Vec<(i64, RestoredHeld)>,
+    /// Ids that the states name, whether or not they can be acknowledged now.
+    named: usize,
+    /// Batches below are of restored deliveries.
+    batches: u64,
+    /// Restored deliveries without a verdict.
+    pending: usize,
+    committed: Committed,
+}
+
+impl Machine {
+    pub(super) fn restore(&mut self, now: Instant, groups: Vec<RestoredGroup>) {
+        let lifetime = self.seen_lifetime();
+        for group in groups {
+            let remaining = group.remaining.map_or(lifetime, |left| left.min(lifetime));
+            self.seen
+                .admit(now, group.ids, group.published_by, remaining);
+            if let Some(held) = group.held {
+                self.restored.held.push((group.published_by, held));
+            }
+        }
+        self.restored.named = self.seen.len();
+        // The restored ledger answers for the commit of an empty epoch, which nobody called.
+        while self.deliveries.poll_committed().is_some() {}
+        self.note_overflow();
+    }
+
+    /// Acknowledges what can be, with the first poll.
+    pub(super) fn commit_restored(&mut self, now: Instant) {
+        let mut held = std::mem::take(&mut self.restored.held);
+        // The newest first: what two states name is then a redelivery and no namesake.
+        held.sort_by_key(|(published_by, _)| Reverse(*published_by));
+        for (published_by, held) in held {
+            self.acknowledge_restored(now, published_by, held);
+        }
+        // What has no ack id cannot be acknowledged before it comes again.
+        let unheld = self.restored.named.saturating_sub(self.restored.pending);
+        self.restored.committed.lapsed += unheld;
+    }
+
+    fn acknowledge_restored(&mut self, now: Instant, published_by: i64, held: RestoredHeld) {
+        let RestoredHeld {
+            keys,
+            ack_ids,
+            lease_left,
+        } = held;
+        // An ack id whose lease is over is worth little, and one that somebody else may have got
+        // since must not be used: what comes again is recognised instead.
+        if lease_left.is_zero() {
+            return;
+        }
+        let mut ids = AckIds::default();
+        let mut batch_keys = Vec::new();
+        let mut left = keys.into_iter().enumerate().peekable();
+        while let Some((at, key)) = left.next() {
+            let ack_id = ack_ids.get(at);
+            // An id that left the full window is not recognised later either: it comes again.
+            let known = self.seen.suppresses(&key, published_by);
+            if known && !ack_id.is_empty() && ids.push(ack_id) {
+                batch_keys.push(key);
+            }
+            let full = batch_keys.len() == DeliveryId::MAX_BATCH || left.peek().is_none();
+            if full && !batch_keys.is_empty() {
+                let (keys, ids) = (std::mem::take(&mut batch_keys), std::mem::take(&mut ids));
+                self.open_restored(now, published_by, keys, ids, lease_left);
+            }
+        }
+    }
+
+    fn open_restored(
+        &mut self,
+        now: Instant,
+        published_by: i64,
+        keys: Vec<MessageKey>,
+        ack_ids: AckIds,
+        lease_left: Duration,
+    ) {
+        // Clocks differ, and were perhaps put back.
+        let lease_left = lease_left.min(self.settings.max_extension);
+        let batch = self.deliveries.open(now, published_by, keys, ack_ids);
+        self.restored.batches = batch + 1;
+        for id in self.deliveries.ids_of(batch) {
+            match self.deliveries.arrive(id, published_by) {
+                Arrival::New => {
+                    self.restored.pending += 1;
+                    self.deliveries.start_re_ack(id);
+                }
+                // Two states name it; either ack id may be the newer one, and both are tried.
+                Arrival::Renewed(_) => {}
+                Arrival::Namesake(_) => unreachable!("the newest came first"),
+            }
+            // A redelivery may have left the service before: it is not handed out either.
+            self.deliveries.mark_retried(id);
+            self.acks.push(id);
+        }
+        self.leases.start(batch, now, lease_left, 0.0);
+        self.need.handle_held(self.deliveries.leased());
+    }
+
+    /// A delivery that may be a restored one is about to get its verdict.
+    pub(super) fn count_restored(&mut self, id: DeliveryId, outcome: Outcome) {
+        if self.restored.pending == 0 || self.deliveries.origin(id).batch() >= self.restored.batches
+        {
+            return;
+        }
+        if outcome == Outcome::Settled {
+            self.restored.committed.settled += 1;
+        } else {
+            self.restored.committed.lapsed += 1;
+        }
+        self.restored.pending -= 1;
+        if let Some(committed) = self.restored() {
+            self.effects.push_back(Effect::Restored { committed });
+        }
+    }
+
+    /// What became of what restored states name, once all of it has a verdict.
+    pub(crate) fn restored(&self) -> Option<Committed> {
+        let finished = self.is_started() && self.restored.pending == 0;
+        finished.then_some(self.restored.committed)
+    }
+
+    /// Gives up what was not begun.
+    pub(super) fn forget_restored(&mut self) {
+        self.restored.held.clear();
+    }
+}
