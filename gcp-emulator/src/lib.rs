@@ -7,6 +7,7 @@ mod code;
 mod connection;
 mod emulator;
 mod fault;
+pub mod flood;
 mod front;
 mod hub;
 mod method;
