@@ -19,6 +19,7 @@ pub mod shard;
 pub mod trace;
 
 pub use checkpoint::{Cause, Checkpoint, CheckpointError, Committed, Receipt, Resolver, Restored};
+pub use decode::Decode;
 pub use destination::{DestinationResolver, Fixed, Resolution};
 pub use encode::{BoxError, Encode};
 pub use epoch::Epoch;

@@ -8,6 +8,7 @@ use connector_core::{Limits, Restored};
 use gcp_wire::{Credentials, Endpoint, Service, SubscriptionName};
 
 use crate::{
+    decode::DecodeFailure,
     driver::Driver,
     error::BuildError,
     settings::Settings,
@@ -30,6 +31,7 @@ pub struct SourceBuilder {
     restored: Vec<Restored<SourceState>>,
     /// The seek after which the source reads: what was saved before it is not recognised.
     sought: Option<SeekId>,
+    decode_failure: DecodeFailure,
     settings: Settings,
 }
 
@@ -42,6 +44,7 @@ impl SourceBuilder {
             instance: None,
             restored: Vec::new(),
             sought: None,
+            decode_failure: DecodeFailure::default(),
             settings: Settings::default(),
         }
     }
@@ -205,6 +208,14 @@ impl SourceBuilder {
     /// [`SavedDeliveries::MessageIds`].
     pub fn saved_deliveries(mut self, saved: SavedDeliveries) -> Self {
         self.settings.saved_deliveries = saved;
+        self
+    }
+
+    /// What becomes of a message that the decoder of [`PubsubSource::decode`] cannot read. Default:
+    /// [`DecodeFailure::Fail`], since what is dropped or given back by mistake is harder to notice
+    /// than a source that ended.
+    pub fn decode_failure(mut self, policy: DecodeFailure) -> Self {
+        self.decode_failure = policy;
         self
     }
 

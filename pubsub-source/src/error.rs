@@ -70,6 +70,33 @@ pub enum SourceError {
         #[source]
         cause: RpcError,
     },
+    /// A message cannot be decoded, and the policy for that is
+    /// [`DecodeFailure::Fail`](crate::DecodeFailure::Fail). Records that were handed out before stay
+    /// handed out, in the epochs that were open then; the message is not acknowledged.
+    #[error(
+        "message {message} of subscription {subscription} cannot be decoded beyond its first {records} records; it was not acknowledged and comes again, correct the decoder or choose DecodeFailure::Drop or DecodeFailure::Nack"
+    )]
+    Decode {
+        /// The subscription that was read.
+        subscription: SubscriptionName,
+        /// The message's id.
+        message: String,
+        /// Records of it that were handed out, in this and in earlier deliveries.
+        records: u64,
+        /// What the decoder says.
+        #[source]
+        cause: Cause,
+    },
+    /// The decoder panicked while it read a message, and the host went on polling.
+    #[error(
+        "the decoder panicked at message {message} of subscription {subscription}; it was not acknowledged and comes again, correct the decoder"
+    )]
+    DecoderPanicked {
+        /// The subscription that was read.
+        subscription: SubscriptionName,
+        /// The message's id.
+        message: String,
+    },
     /// The host takes no checkpoints, so nothing would ever be acknowledged.
     #[error(
         "no snapshot() within {}s of the first message, with {held} messages held; nothing was acknowledged, take checkpoints, settle messages one by one, or raise stall_after", after.as_secs_f64()
@@ -144,6 +171,14 @@ pub enum SettleError {
         /// The delivery.
         delivery: DeliveryId,
     },
+    /// Some records of the message were not handed out yet.
+    #[error(
+        "delivery {delivery} is not decoded to its end; nothing was done, settle a message after its last record"
+    )]
+    Unfinished {
+        /// The delivery.
+        delivery: DeliveryId,
+    },
     /// The delay is longer than the service allows.
     #[error(
         "a message cannot be held back for {}s, the service allows {}s; nothing was done", asked.as_secs_f64(), limit.as_secs()
@@ -169,6 +204,7 @@ impl SettleError {
         match self {
             Self::Sealed { epoch, .. } => Self::Sealed { delivery, epoch },
             Self::Unknown { .. } => Self::Unknown { delivery },
+            Self::Unfinished { .. } => Self::Unfinished { delivery },
             other @ (Self::DelayTooLong { .. } | Self::Closed { .. }) => other,
         }
     }

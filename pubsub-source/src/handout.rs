@@ -1,10 +1,19 @@
 //! The messages a handle has taken from the machine and hands out one by one.
 
+mod in_hand;
+
+pub(crate) use in_hand::{InHand, Opened};
+
 use std::{collections::VecDeque, time::Instant};
 
 use connector_core::Limits;
 
-use crate::{delivery::DeliveryId, machine::Machine, message::Message};
+use crate::{
+    decode::Tally,
+    delivery::DeliveryId,
+    machine::{Begun, Machine},
+    message::Message,
+};
 
 /// Why [`HandOut::pop`] gives nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +32,13 @@ pub(crate) enum Pause {
 #[derive(Debug, Default)]
 pub(crate) struct HandOut {
     messages: VecDeque<Message>,
+    /// Which of the messages were handed out in part before, and how far.
+    begun: Begun,
+    /// The message whose records are being handed out. It is none of `messages` any more, and for
+    /// the machine it is buffered until its last record is out.
+    in_hand: Option<InHand>,
+    /// What decoding did since the machine was last told.
+    tally: Tally,
     /// Handed out since the machine was last told.
     handed: Vec<DeliveryId>,
     left: Limits,
@@ -35,22 +51,26 @@ pub(crate) struct HandOut {
 impl HandOut {
     /// Hands the next message out.
     pub(crate) fn pop(&mut self, now: Instant, revoked: u64) -> Result<Message, Pause> {
+        let message = self.next(now, revoked)?;
+        self.handed.push(message.delivery);
+        self.left = plus(self.left, &message);
+        Ok(message)
+    }
+
+    fn next(&mut self, now: Instant, revoked: u64) -> Result<Message, Pause> {
         if self.messages.is_empty() {
             return Err(Pause::Empty);
         }
         if self.is_stale(now, revoked) {
             return Err(Pause::Stale);
         }
-        let message = self.messages.pop_front().ok_or(Pause::Empty)?;
-        self.handed.push(message.delivery);
-        self.left = plus(self.left, &message);
-        Ok(message)
+        self.messages.pop_front().ok_or(Pause::Empty)
     }
 
     /// Whether something of it may have been revoked or may have lapsed.
     pub(crate) fn is_stale(&self, now: Instant, revoked: u64) -> bool {
-        !self.is_empty()
-            && (revoked != self.revoked || self.fresh_until.is_none_or(|until| now >= until))
+        let holds = !self.messages.is_empty() || self.in_hand.is_some();
+        holds && (revoked != self.revoked || self.fresh_until.is_none_or(|until| now >= until))
     }
 
     /// Whether everything that was taken is handed out, or dropped.
@@ -69,6 +89,10 @@ impl HandOut {
             machine.hand_out(now, &self.handed, std::mem::take(&mut self.left));
             self.handed.clear();
         }
+        if let Some(in_hand) = &self.in_hand {
+            in_hand.report(machine, now);
+        }
+        machine.count_decoding(std::mem::take(&mut self.tally));
     }
 
     /// Drops what was revoked or has lapsed.
@@ -82,6 +106,11 @@ impl HandOut {
             }
             keep
         });
+        if let Some(in_hand) = &self.in_hand
+            && !machine.is_deliverable(in_hand.delivery())
+        {
+            self.put_back(machine, now);
+        }
         self.look(machine);
     }
 
@@ -92,6 +121,7 @@ impl HandOut {
         if self.messages.is_empty()
             && let Some(parcel) = machine.take(now)
         {
+            self.begun = machine.begun(now, &parcel.messages);
             self.messages = parcel.messages.into();
             self.look(machine);
         }
@@ -101,6 +131,7 @@ impl HandOut {
     /// Gives everything back that was not handed out.
     pub(crate) fn clear(&mut self, machine: &mut Machine, now: Instant) {
         self.report(machine, now);
+        self.put_back(machine, now);
         for message in std::mem::take(&mut self.messages) {
             machine.withdraw(now, message.delivery, plus(Limits::default(), &message));
         }
@@ -108,10 +139,12 @@ impl HandOut {
 
     fn look(&mut self, machine: &Machine) {
         self.revoked = machine.revoked();
-        let ends = self
-            .messages
-            .iter()
-            .map(|message| machine.fresh_until(message.delivery));
+        let in_hand = self.in_hand.as_ref().map(InHand::delivery);
+        let queued = self.messages.iter().map(|message| message.delivery);
+        let ends = in_hand
+            .into_iter()
+            .chain(queued)
+            .map(|delivery| machine.fresh_until(delivery));
         // A lease that is not known is over.
         self.fresh_until = ends.min().flatten();
     }

@@ -2,6 +2,7 @@
 
 mod builder;
 mod creation;
+pub mod decode;
 mod delivery;
 mod driver;
 mod error;
@@ -21,7 +22,9 @@ mod state;
 mod stats;
 
 pub use builder::SourceBuilder;
+pub use connector_core::Decode;
 pub use creation::{Expiration, SubscriptionCreation, SubscriptionCreationBuilder};
+pub use decode::{DecodeFailure, Decoded};
 pub use delivery::{DeliveryId, Disposition};
 pub use driver::Driver;
 pub use error::{BuildError, DriverPanicked, SettleError, SourceError};

@@ -25,6 +25,7 @@ mod invariants;
 mod key;
 mod leases;
 mod need;
+mod partial;
 mod pausing;
 mod request;
 mod restoration;
@@ -41,6 +42,7 @@ pub(crate) use buffer::Parcel;
 pub(crate) use calls::CallId;
 pub(crate) use effect::{CallMethod, Effect, Notice, SettleId, StreamId};
 pub(crate) use key::MessageKey;
+pub(crate) use partial::{Begun, Unfinished};
 pub(crate) use restoration::{Restoration, RestoredGroup, RestoredHeld};
 pub(crate) use saved_ack_ids::AckIdsView;
 pub(crate) use seen::SeenView;
@@ -67,6 +69,7 @@ use commits::Commits;
 use deliveries::Deliveries;
 use leases::Leases;
 use need::Need;
+use partial::Partials;
 use pausing::Flow;
 use restored::RestoredCommit;
 use seen::Seen;
@@ -111,6 +114,7 @@ pub(crate) struct Machine {
     calls: Calls,
     streams: Streams,
     seen: Seen,
+    partials: Partials,
     buffer: Buffer,
     need: Need,
     cadence: Cadence,
@@ -171,6 +175,7 @@ impl Machine {
             calls: Calls::default(),
             streams: Streams::new(now, settings.streams, settings.outstanding),
             seen: Seen::new(settings.seen_limit),
+            partials: Partials::default(),
             buffer: Buffer::new(settings.buffer),
             need: Need::new(settings.first_outstanding, settings.outstanding),
             cadence,
@@ -200,6 +205,7 @@ impl Machine {
             instance,
             settings,
         };
+        machine.restore_unfinished(now, restoration.unfinished);
         machine.restore(now, restoration.groups);
         machine
     }
@@ -341,7 +347,8 @@ impl Machine {
             buffered_bytes: held.bytes,
             leased: self.deliveries.leased(),
             seen: self.seen.len(),
-            seen_overflowed: self.seen.overflowed(),
+            seen_overflowed: self.seen.overflowed() + self.partials.overflowed(),
+            unfinished: self.partials.len(),
             pending_checkpoints: self.deliveries.ledger().sealed_epochs(),
             pending_commits: self.commits.len(),
             oldest_commit_seconds: Stats::seconds(

@@ -104,6 +104,12 @@ impl Message {
         &self.subscription
     }
 
+    /// The publish time in nanoseconds since the Unix epoch, with a stand-in before all times where
+    /// there is none.
+    pub(crate) fn published_nanos(&self) -> i64 {
+        self.published.unwrap_or(i64::MIN)
+    }
+
     /// What the message counts for in the buffer: the bytes that vary, and a flat amount for the
     /// rest, so that empty messages are not free.
     pub(crate) fn size(&self) -> usize {

@@ -1,6 +1,7 @@
 //! The handle that the host holds.
 
 mod joining;
+mod opening;
 mod pool;
 mod shares;
 
@@ -14,12 +15,13 @@ use std::{
     time::Duration,
 };
 
-use connector_core::{Checkpoint, CheckpointError, Committed, Epoch, Receipt};
+use connector_core::{Checkpoint, CheckpointError, Committed, Decode, Epoch, Receipt};
 use futures::{Stream, future::join_all, stream::FusedStream};
 use gcp_wire::SubscriptionName;
 
 use crate::{
     builder::SourceBuilder,
+    decode::{DecodeFailure, Decoded},
     delivery::{DeliveryId, Disposition},
     driver,
     error::{SettleError, SourceError, driver_gone},
@@ -56,7 +58,10 @@ pub struct PubsubSource {
     splits: Vec<SplitReader>,
     /// Whose turn it is to hand out.
     turn: usize,
+    /// Whose message is being decoded.
+    opened: usize,
     close_budget: Duration,
+    decode_failure: DecodeFailure,
     ended: bool,
 }
 
@@ -81,13 +86,29 @@ impl PubsubSource {
         SourceBuilder::new(splits.into_iter().map(Into::into))
     }
 
-    pub(crate) fn new(splits: Vec<SplitReader>, close_budget: Duration) -> Self {
+    pub(crate) fn new(
+        splits: Vec<SplitReader>,
+        close_budget: Duration,
+        decode_failure: DecodeFailure,
+    ) -> Self {
         Self {
             splits,
             turn: 0,
+            opened: 0,
             close_budget,
+            decode_failure,
             ended: false,
         }
+    }
+
+    /// Makes records of the messages: a stream of records that keeps the checkpoints.
+    ///
+    /// The decoder sees the whole [`Message`] and makes any number of records of it; a closure is
+    /// one. A message belongs to the epoch of its last record, and a cut may fall inside it. What
+    /// becomes of messages that cannot be decoded is chosen by
+    /// [`SourceBuilder::decode_failure`]. See [`Decoded`].
+    pub fn decode<D: Decode<Message>>(self, decoder: D) -> Decoded<D> {
+        Decoded::new(self, decoder)
     }
 
     /// Decides about one delivery of the open epoch, without waiting for a checkpoint.
@@ -233,6 +254,21 @@ impl PubsubSource {
     }
 
     fn poll_message(&mut self, cx: &Context<'_>) -> Poll<Option<Result<Message, SourceError>>> {
+        let polled = ready!(self.poll_with(cx, SplitReader::poll_message));
+        Poll::Ready(polled.map(|next| {
+            next.map(|(split, mut message)| {
+                message.delivery = message.delivery.of_split(split);
+                message
+            })
+        }))
+    }
+
+    /// The next of whatever `poll` gets from a split, with the split.
+    fn poll_with<T>(
+        &mut self,
+        cx: &Context<'_>,
+        poll: impl Fn(&mut SplitReader, &Context<'_>) -> Poll<Option<T>>,
+    ) -> Poll<Option<Result<(usize, T), SourceError>>> {
         if self.ended {
             return Poll::Ready(None);
         }
@@ -240,13 +276,12 @@ impl PubsubSource {
         for _ in 0..self.splits.len() {
             let at = self.turn;
             let split = &mut self.splits[at];
-            match split.poll_message(cx) {
-                Poll::Ready(Some(mut message)) => {
-                    message.delivery = message.delivery.of_split(at);
+            match poll(split, cx) {
+                Poll::Ready(Some(next)) => {
                     if split.is_drained() {
                         self.pass_on();
                     }
-                    return Poll::Ready(Some(Ok(message)));
+                    return Poll::Ready(Some(Ok((at, next))));
                 }
                 Poll::Pending => live = true,
                 // An error of one is the source's; whoever only follows it has none.

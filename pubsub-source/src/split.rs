@@ -1,5 +1,7 @@
 //! One split of a source, as the handle sees it: a subscription with its machine.
 
+mod opening;
+
 use std::{
     sync::Arc,
     task::{Context, Poll},
@@ -54,6 +56,14 @@ impl SplitReader {
 
     /// The next message; nothing more once the split has ended, for whatever reason.
     pub(crate) fn poll_message(&mut self, cx: &Context<'_>) -> Poll<Option<Message>> {
+        self.poll_with(cx, HandOut::pop)
+    }
+
+    fn poll_with<T>(
+        &mut self,
+        cx: &Context<'_>,
+        take: impl Fn(&mut HandOut, Instant, u64) -> Result<T, Pause>,
+    ) -> Poll<Option<T>> {
         if self.ended {
             return Poll::Ready(None);
         }
@@ -62,7 +72,7 @@ impl SplitReader {
         }
         loop {
             let now = driver::now();
-            match self.out.pop(now, self.shared.revoked()) {
+            match take(&mut self.out, now, self.shared.revoked()) {
                 Ok(message) => return Poll::Ready(Some(message)),
                 Err(Pause::Empty) if !self.started => self.start(now),
                 Err(Pause::Empty | Pause::Stale) => {}
@@ -91,7 +101,7 @@ impl SplitReader {
     }
 
     /// What a paused split still has to tell: its end. And it drops what was revoked meanwhile.
-    fn poll_end(&mut self, cx: &Context<'_>) -> Poll<Option<Message>> {
+    fn poll_end<T>(&mut self, cx: &Context<'_>) -> Poll<Option<T>> {
         let now = driver::now();
         if !self.started {
             self.start(now);
@@ -180,6 +190,9 @@ impl SplitReader {
     ) -> Result<Receipt<Committed>, SettleError> {
         let now = driver::now();
         let out = &mut self.out;
+        if out.in_hand().is_some_and(|it| it.delivery() == delivery) {
+            return Err(SettleError::Unfinished { delivery });
+        }
         let settled = self.shared.with(|state| {
             out.report(&mut state.machine, now);
             let settle = state.machine.settle(delivery, disposition)?;
@@ -203,6 +216,7 @@ impl SplitReader {
         stats.handed_out += left.items as u64;
         stats.buffered = stats.buffered.saturating_sub(left.items);
         stats.buffered_bytes = stats.buffered_bytes.saturating_sub(left.bytes);
+        self.out.untold_tally().add_to(&mut stats);
         stats
     }
 

@@ -5,6 +5,7 @@ mod group;
 mod saved_deliveries;
 #[cfg(test)]
 mod tests;
+mod unfinished;
 
 pub(crate) use group::Named;
 pub use saved_deliveries::SavedDeliveries;
@@ -16,7 +17,7 @@ use connector_core::{StateError, Versioned};
 use gcp_wire::SubscriptionName;
 
 use crate::{
-    machine::{RestoredGroup, SeenView},
+    machine::{RestoredGroup, SeenView, Unfinished},
     start::SeekId,
 };
 use group::{Group, Ids, Lease};
@@ -27,6 +28,9 @@ use group::{Group, Ids, Lease};
 /// seen window holds; no payload, and ack ids only with [`SavedDeliveries::AckIds`]. Restoring it
 /// equals having committed the epoch, whatever was in flight. A message id takes at most 12 bytes
 /// where it is a number, usually 2 to 8.
+///
+/// The state of a decoded source also names the message that the cut fell into, with the number of
+/// its records that were handed out before: they are skipped when the message comes again.
 #[derive(Clone)]
 pub struct SourceState {
     instance: Arc<str>,
@@ -40,6 +44,7 @@ pub struct SourceState {
 struct Part {
     name: Arc<str>,
     groups: Vec<Group>,
+    unfinished: Vec<Unfinished>,
 }
 
 impl SourceState {
@@ -49,6 +54,7 @@ impl SourceState {
         subscription: &SubscriptionName,
         held: Named,
         seen: Vec<SeenView>,
+        unfinished: Vec<Unfinished>,
     ) -> Self {
         let mut groups = Vec::with_capacity(seen.len() + 1);
         if !held.ids.is_empty() {
@@ -73,6 +79,7 @@ impl SourceState {
             subscriptions: vec![Part {
                 name: subscription.as_str().into(),
                 groups,
+                unfinished,
             }],
             sought: None,
         }
@@ -104,6 +111,7 @@ impl SourceState {
             subscriptions: vec![Part {
                 name: subscription.as_str().into(),
                 groups: Vec::new(),
+                unfinished: Vec::new(),
             }],
             sought: None,
         }
@@ -125,6 +133,22 @@ impl SourceState {
     pub fn named(&self) -> usize {
         let groups = self.subscriptions.iter().flat_map(|part| &part.groups);
         groups.map(|group| group.ids.len()).sum()
+    }
+
+    /// The number of messages of which the state names some records and not all.
+    #[must_use]
+    pub fn unfinished(&self) -> usize {
+        let parts = self.subscriptions.iter();
+        parts.map(|part| part.unfinished.len()).sum()
+    }
+
+    /// The unfinished messages of a subscription.
+    pub(crate) fn unfinished_of(&self, subscription: &SubscriptionName) -> Vec<Unfinished> {
+        let parts = self.subscriptions.iter();
+        parts
+            .filter(|part| *part.name == *subscription.as_str())
+            .flat_map(|part| part.unfinished.iter().cloned())
+            .collect()
     }
 
     /// What the state says about a subscription, to a source that is built at `wall`.
@@ -160,6 +184,7 @@ impl fmt::Debug for SourceState {
             .field("instance", &self.instance)
             .field("subscriptions", &names)
             .field("named", &self.named())
+            .field("unfinished", &self.unfinished())
             .finish()
     }
 }
@@ -177,7 +202,8 @@ impl Versioned for SourceState {
     }
 
     fn decode_body(version: u32, instance: &str, body: Bytes) -> Result<Self, StateError> {
-        // Version 2 only added fields: after which seek it was taken, and ack ids.
+        // Version 2 only added fields: after which seek it was taken, ack ids, and
+        // unfinished messages.
         if !(1..=Self::VERSION).contains(&version) {
             return Err(StateError::UnknownVersion {
                 connector: Self::CONNECTOR,

@@ -34,6 +34,18 @@ pub struct Stats {
     pub held_too_long: u64,
     /// Counter: ids that left the seen window early because it was full.
     pub seen_overflowed: u64,
+    /// Counter: records that a decoded source handed out.
+    pub records: u64,
+    /// Counter: records skipped since an earlier delivery of their message had handed them out.
+    pub skipped_records: u64,
+    /// Counter: messages that decoded to no record.
+    pub without_records: u64,
+    /// Counter: messages that could not be decoded, whatever became of them.
+    pub decode_failures: u64,
+    /// Counter: messages that could not be decoded and were acknowledged with their epoch.
+    pub decode_dropped: u64,
+    /// Counter: messages that could not be decoded and were given back.
+    pub decode_nacked: u64,
     /// Counter: requests that had to be sent again.
     pub retried: u64,
     /// Counter: pull streams opened.
@@ -57,6 +69,8 @@ pub struct Stats {
     pub leased: usize,
     /// Gauge: ids in the seen window.
     pub seen: usize,
+    /// Gauge: messages of which some records were handed out and not all.
+    pub unfinished: usize,
     /// Gauge: epochs sealed and neither committed nor aborted.
     pub pending_checkpoints: usize,
     /// Gauge: commits that wait for verdicts.
@@ -116,6 +130,12 @@ impl Stats {
             ("recognised", Counter(self.recognised)),
             ("held_too_long", Counter(self.held_too_long)),
             ("seen_overflowed", Counter(self.seen_overflowed)),
+            ("records", Counter(self.records)),
+            ("skipped_records", Counter(self.skipped_records)),
+            ("without_records", Counter(self.without_records)),
+            ("decode_failures", Counter(self.decode_failures)),
+            ("decode_dropped", Counter(self.decode_dropped)),
+            ("decode_nacked", Counter(self.decode_nacked)),
             ("retried", Counter(self.retried)),
             ("streams_opened", Counter(self.streams_opened)),
             ("snapshots", Counter(self.snapshots)),
@@ -127,6 +147,7 @@ impl Stats {
             ("buffered_bytes", count(self.buffered_bytes)),
             ("leased", count(self.leased)),
             ("seen", count(self.seen)),
+            ("unfinished", count(self.unfinished)),
             ("pending_checkpoints", count(self.pending_checkpoints)),
             ("pending_commits", count(self.pending_commits)),
             ("oldest_commit_seconds", Gauge(self.oldest_commit_seconds)),
@@ -159,6 +180,12 @@ impl Stats {
             recognised: self.recognised + other.recognised,
             held_too_long: self.held_too_long + other.held_too_long,
             seen_overflowed: self.seen_overflowed + other.seen_overflowed,
+            records: self.records + other.records,
+            skipped_records: self.skipped_records + other.skipped_records,
+            without_records: self.without_records + other.without_records,
+            decode_failures: self.decode_failures + other.decode_failures,
+            decode_dropped: self.decode_dropped + other.decode_dropped,
+            decode_nacked: self.decode_nacked + other.decode_nacked,
             retried: self.retried + other.retried,
             streams_opened: self.streams_opened + other.streams_opened,
             snapshots: self.snapshots.max(other.snapshots),
@@ -169,6 +196,7 @@ impl Stats {
             buffered_bytes: self.buffered_bytes + other.buffered_bytes,
             leased: self.leased + other.leased,
             seen: self.seen + other.seen,
+            unfinished: self.unfinished + other.unfinished,
             unconfirmed_commits: self.unconfirmed_commits.max(other.unconfirmed_commits),
             pending_checkpoints: self.pending_checkpoints.max(other.pending_checkpoints),
             pending_commits: self.pending_commits.max(other.pending_commits),

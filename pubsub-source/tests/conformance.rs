@@ -15,6 +15,9 @@
 )]
 mod world;
 
+#[path = "conformance/decoded.rs"]
+mod decoded;
+
 use std::time::Duration;
 
 use connector_core::{
@@ -53,6 +56,17 @@ impl SourceWorld {
             broken: None,
         }
     }
+
+    async fn crash_with(&mut self, connector: impl Sized) {
+        for driver in self.drivers.drain(..) {
+            driver.abort();
+            drop(driver.await);
+        }
+        drop(connector);
+        // What was on its way is cut off as well, held requests included.
+        self.world.emulator.drop_connections();
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }
 
 impl Harness for SourceWorld {
@@ -76,14 +90,7 @@ impl Harness for SourceWorld {
     }
 
     async fn crash(&mut self, connector: PubsubSource) {
-        for driver in self.drivers.drain(..) {
-            driver.abort();
-            drop(driver.await);
-        }
-        drop(connector);
-        // What was on its way is cut off as well, held requests included.
-        self.world.emulator.drop_connections();
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        self.crash_with(connector).await;
     }
 
     async fn close(mut connector: PubsubSource) {
@@ -109,9 +116,7 @@ impl Harness for SourceWorld {
                     .messages
                     .iter()
                     .filter(|message| acked.contains(message.message_id.as_str()))
-                    .map(|message| -> u64 {
-                        std::str::from_utf8(&message.data).unwrap().parse().unwrap()
-                    }),
+                    .flat_map(|message| decoded::numbers(&message.data)),
             );
         }
         numbers

@@ -82,7 +82,11 @@ pub(super) fn assemble(builder: SourceBuilder) -> Result<(PubsubSource, Driver),
             client_ids,
         });
     }
-    let source = PubsubSource::new(readers, builder.settings.close_budget);
+    let source = PubsubSource::new(
+        readers,
+        builder.settings.close_budget,
+        builder.decode_failure,
+    );
     Ok((source, Driver::new(parts)))
 }
 
@@ -161,6 +165,9 @@ fn restoration(
         if sought.is_none() || state.sought() == sought {
             let groups = state.groups_of(subscription, driver::wall());
             restoration.groups.extend(groups);
+            restoration
+                .unfinished
+                .extend(state.unfinished_of(subscription));
         }
     }
     Ok(restoration)

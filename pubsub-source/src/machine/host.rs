@@ -50,6 +50,7 @@ impl Machine {
     /// open epoch.
     pub(crate) fn hand_out(&mut self, now: Instant, deliveries: &[DeliveryId], left: Limits) {
         for delivery in deliveries {
+            self.finish_part(*delivery);
             self.deliveries.hand_out(*delivery);
         }
         self.stats.handed_out += deliveries.len() as u64;
@@ -99,9 +100,8 @@ impl Machine {
         self.adapt_lease(now);
         self.compare_interval_with_hold();
         let instance = std::sync::Arc::clone(&self.instance);
-        let subscription = &self.subscription;
         if self.settings.saved_deliveries == SavedDeliveries::Nothing {
-            return Ok(SourceState::empty(instance, subscription).after(self.sought));
+            return Ok(SourceState::empty(instance, &self.subscription).after(self.sought));
         }
         let lease_left = self.leases.next_end();
         let lease_left = lease_left.map(|ends| ends.saturating_duration_since(now));
@@ -112,7 +112,10 @@ impl Machine {
             lease_left: lease_left.unwrap_or_default(),
         };
         let seen = self.seen.view(now);
-        Ok(SourceState::live(instance, subscription, held, seen).after(self.sought))
+        let unfinished = self.unfinished_messages(now);
+        let subscription = &self.subscription;
+        let state = SourceState::live(instance, subscription, held, seen, unfinished);
+        Ok(state.after(self.sought))
     }
 
     /// Releases every sealed epoch up to this one to be acknowledged.
@@ -187,6 +190,7 @@ impl Machine {
     /// Empties the seen window: what comes again from here on is handed out.
     pub(crate) fn forget_seen(&mut self) {
         self.seen.clear();
+        self.partials.clear();
         self.forget_restored();
     }
 

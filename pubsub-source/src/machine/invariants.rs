@@ -9,6 +9,7 @@ impl Machine {
     pub(crate) fn check_invariants(&self) {
         self.deliveries.check_invariants();
         self.seen.check_invariants();
+        self.partials.check_invariants();
         self.streams.check_invariants();
         let mut acknowledging = BTreeSet::new();
         for (errand, id) in self.calls.deliveries() {

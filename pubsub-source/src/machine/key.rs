@@ -1,6 +1,9 @@
 //! Message ids in little room.
 
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::{
+    fmt,
+    hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
+};
 
 /// A message id, as the machine and the saved state keep it.
 ///
@@ -55,18 +58,20 @@ impl MessageKey {
     }
 }
 
+impl fmt::Display for MessageKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Text(text) => text.fmt(f),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    fn print(key: &MessageKey) -> String {
-        match key {
-            MessageKey::Number(number) => number.to_string(),
-            MessageKey::Text(text) => text.to_string(),
-        }
-    }
 
     #[test]
     fn only_ids_that_print_back_the_same_become_numbers() {
@@ -81,7 +86,7 @@ mod tests {
             ("1a", None),
         ] {
             let key = MessageKey::of(id);
-            assert_eq!(print(&key), id);
+            assert_eq!(key.to_string(), id);
             assert_eq!(
                 matches!(key, MessageKey::Number(_)),
                 number.is_some(),
@@ -98,7 +103,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_id_survives(id in ".{0,24}|[0-9]{1,22}") {
-            prop_assert_eq!(print(&MessageKey::of(&id)), id);
+            prop_assert_eq!(MessageKey::of(&id).to_string(), id);
         }
     }
 }

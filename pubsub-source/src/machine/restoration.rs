@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use connector_core::Epoch;
 
-use super::{AckIds, MessageKey};
+use super::{AckIds, MessageKey, Unfinished};
 use crate::start::SeekId;
 
 /// What a restored source knows.
@@ -13,6 +13,8 @@ pub(crate) struct Restoration {
     /// The newest epoch of the states.
     pub(crate) epoch: Option<Epoch>,
     pub(crate) groups: Vec<RestoredGroup>,
+    /// Messages of which some records are part of the epoch.
+    pub(crate) unfinished: Vec<Unfinished>,
     /// The seek after which the source reads.
     pub(crate) sought: Option<SeekId>,
 }

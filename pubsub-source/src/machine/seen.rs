@@ -223,7 +223,8 @@ impl Seen {
         self.overflowed
     }
 
-    fn time(&self, now: Instant) -> Duration {
+    /// Open-stream time so far.
+    pub(super) fn time(&self, now: Instant) -> Duration {
         let running = self
             .running_since
             .map_or(Duration::ZERO, |since| now.saturating_duration_since(since));

@@ -11,7 +11,7 @@ use prost::{
     encoding::{decode_varint, encode_varint},
 };
 
-use super::{Group, Ids, Lease, Part, SourceState};
+use super::{Group, Ids, Lease, Part, SourceState, unfinished};
 use crate::{
     machine::{AckIds, MessageKey},
     start::SeekId,
@@ -32,6 +32,8 @@ struct BodyPart {
     name: String,
     #[prost(message, repeated, tag = "2")]
     groups: Vec<BodyGroup>,
+    #[prost(message, repeated, tag = "20")]
+    unfinished: Vec<unfinished::BodyUnfinished>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -61,6 +63,7 @@ pub(super) fn encode(state: &SourceState) -> Bytes {
     let part = |part: &Part| BodyPart {
         name: part.name.to_string(),
         groups: part.groups.iter().map(encode_group).collect(),
+        unfinished: part.unfinished.iter().map(unfinished::encode).collect(),
     };
     let body = Body {
         subscriptions: state.subscriptions.iter().map(part).collect(),
@@ -101,9 +104,15 @@ pub(super) fn decode(instance: &str, body: Bytes) -> Result<SourceState, &'stati
     let mut subscriptions = Vec::with_capacity(body.subscriptions.len());
     for part in body.subscriptions {
         let groups: Result<_, _> = part.groups.into_iter().map(decode_group).collect();
+        let unfinished: Result<_, _> = part
+            .unfinished
+            .into_iter()
+            .map(unfinished::decode)
+            .collect();
         subscriptions.push(Part {
             name: part.name.into(),
             groups: groups?,
+            unfinished: unfinished?,
         });
     }
     let sought = body.sought.map(|id| SeekId::from_bytes(&id));
@@ -140,7 +149,7 @@ fn decode_group(group: BodyGroup) -> Result<Group, &'static str> {
     })
 }
 
-fn whole_millis(span: Duration) -> u64 {
+pub(super) fn whole_millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 

@@ -28,6 +28,7 @@ fn state(groups: Vec<Group>) -> SourceState {
         subscriptions: vec![Part {
             name: "projects/demo-project/subscriptions/s11".into(),
             groups,
+            unfinished: Vec::new(),
         }],
         sought: None,
     }
@@ -155,6 +156,52 @@ fn a_lease_that_ended_while_nobody_ran_leaves_nothing_to_acknowledge() {
     let later = UNIX_EPOCH + LEASED_UNTIL + SECOND;
     let groups = round_trip(&golden_with_ack_ids()).groups_of(&name(), later);
     assert_eq!(groups[2].held.as_ref().unwrap().lease_left, Duration::ZERO);
+}
+
+/// What the golden file with unfinished messages holds: that of version 1, and two of them.
+fn golden_with_unfinished() -> SourceState {
+    let mut state = golden();
+    state.subscriptions[0].unfinished = vec![
+        Unfinished {
+            key: MessageKey::Number(10_000_000_000_000_002),
+            published: 1_700_000_000_123_456_789,
+            records: 3,
+            remaining: SECOND * 660,
+        },
+        Unfinished {
+            key: MessageKey::Text("a-text-id".into()),
+            published: -5,
+            records: 1,
+            remaining: Duration::from_millis(61_500),
+        },
+    ];
+    state
+}
+
+#[test]
+fn the_golden_file_with_unfinished_messages_decodes_for_ever() {
+    let bytes = include_bytes!("../../tests/data/source-state-v2-unfinished.bin");
+    let state = SourceState::decode_body(2, "orders", Bytes::from_static(bytes)).unwrap();
+    assert_is_golden(&state);
+    let expected = golden_with_unfinished();
+    assert_eq!(state.unfinished(), 2);
+    assert_eq!(
+        state.unfinished_of(&name()),
+        expected.unfinished_of(&name())
+    );
+    assert_eq!(
+        expected.encode_body(),
+        bytes.as_slice(),
+        "a version's encoding is fixed"
+    );
+}
+
+#[test]
+fn an_unfinished_message_that_was_not_begun_is_damage() {
+    let mut state = golden_with_unfinished();
+    state.subscriptions[0].unfinished[0].records = 0;
+    let error = SourceState::decode_body(2, "orders", state.encode_body()).unwrap_err();
+    assert!(error.to_string().contains("not begun"), "{error}");
 }
 
 #[test]

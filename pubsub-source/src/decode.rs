@@ -1,0 +1,364 @@
+//! Messages as records.
+//!
+//! [`PubsubSource::decode`] makes a stream of records of a source. A closure from [`Message`] to
+//! something that can be iterated is a decoder.
+
+mod failure;
+mod tally;
+
+pub use connector_core::decode::{Decode, Lazily, Sound, lazily};
+pub use failure::{DecodeFailure, FewerRecords};
+pub(crate) use tally::Tally;
+
+use std::{
+    fmt,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use connector_core::{BoxError, Checkpoint, Committed, Epoch, Receipt};
+use futures::{Stream, stream::FusedStream};
+
+use crate::{
+    delivery::{DeliveryId, Disposition},
+    error::{SettleError, SourceError},
+    handout::Opened,
+    message::Message,
+    source::PubsubSource,
+    state::SourceState,
+    stats::Stats,
+};
+
+/// A source whose messages come out as records; what [`PubsubSource::decode`] makes.
+///
+/// Checkpoints as the source itself, with the same state:
+///
+/// - **A message belongs to the epoch of its last record**, and is acknowledged by that epoch's
+///   commit. A message without any record belongs to the epoch that is open when it is decoded.
+/// - **A cut may fall inside a message.** The state names it, with the number of its records that
+///   were handed out. When it comes again, to this source or to another that was given the state,
+///   so many records are skipped. The same holds within a run, when the message's lease ends in the
+///   middle. Like ids of durable epochs this is remembered for `max_extension` + 10 minutes of open
+///   stream, and forgotten by [`forget_seen`](Self::forget_seen).
+/// - **Decoders must be deterministic** for that. A message that has become shorter than what was
+///   handed out of it counts as one that cannot be decoded, with [`FewerRecords`] as the cause; one that has become
+///   exactly as long has nothing left to hand out.
+/// - **A message that cannot be decoded** is treated as [`DecodeFailure`] says. Records before the fault
+///   stay handed out.
+///
+/// # Panics
+///
+/// A panic of the decoder is the host's: it unwinds through `poll_next`. A host that catches it and
+/// polls on gets [`SourceError::DecoderPanicked`]; nothing of the message is acknowledged.
+///
+/// # Cancel safety
+///
+/// As the source's: a record leaves together with the `Ready` that carries it.
+pub struct Decoded<D: Decode<Message>> {
+    source: PubsubSource,
+    decoder: D,
+    /// What is left of the messages in hand, by split: one each at most, and more than one only
+    /// while splits are paused in the middle.
+    current: Vec<Option<Current<D>>>,
+    /// The last word, which comes after the record that was handed out when it was found.
+    failed: Option<SourceError>,
+    /// Set while the decoder runs.
+    decoding: bool,
+}
+
+/// What is left of the message in hand. Its next record is made already, to know whether the one
+/// before it was the last.
+struct Current<D: Decode<Message>> {
+    ahead: D::Record,
+    records: D::Records,
+}
+
+impl<D: Decode<Message>> Decoded<D> {
+    pub(crate) fn new(source: PubsubSource, decoder: D) -> Self {
+        Self {
+            decoder,
+            current: std::iter::repeat_with(|| None)
+                .take(source.splits())
+                .collect(),
+            source,
+            failed: None,
+            decoding: false,
+        }
+    }
+
+    /// The source inside.
+    #[must_use]
+    pub fn get_ref(&self) -> &PubsubSource {
+        &self.source
+    }
+
+    /// The source inside, for whatever it can do. Messages that are read from it directly are handed out whole.
+    pub fn get_mut(&mut self) -> &mut PubsubSource {
+        &mut self.source
+    }
+
+    /// Decides about one delivery of the open epoch. As [`PubsubSource::settle`].
+    ///
+    /// # Errors
+    ///
+    /// [`SettleError::Unfinished`] while records of the message are left, and whatever
+    /// [`PubsubSource::settle`] answers.
+    pub fn settle(
+        &mut self,
+        delivery: DeliveryId,
+        disposition: Disposition,
+    ) -> Result<Receipt<Committed>, SettleError> {
+        self.source.settle(delivery, disposition)
+    }
+
+    /// The receipt of what restored states name. As [`PubsubSource::restored`].
+    pub fn restored(&mut self) -> Receipt<Committed> {
+        self.source.restored()
+    }
+
+    /// Forgets the ids of durable epochs, and which messages are unfinished. As
+    /// [`PubsubSource::forget_seen`].
+    pub fn forget_seen(&mut self) {
+        self.source.forget_seen();
+    }
+
+    /// What the source has done and holds. As [`PubsubSource::stats`].
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.source.stats()
+    }
+
+    /// Ends the source. As [`PubsubSource::close`].
+    ///
+    /// # Errors
+    ///
+    /// As [`PubsubSource::close`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop the closing.
+    pub async fn close(&mut self) -> Result<(), SourceError> {
+        self.drop_everything();
+        self.source.close().await
+    }
+
+    /// Decodes a message up to its first record that was not handed out before.
+    fn begin(&mut self, opened: Opened) {
+        let Opened { message, skip } = opened;
+        self.decoding = true;
+        let (decoded, skipped) = match self.decoder.decode(message) {
+            Ok(records) => skip_records(records, skip),
+            Err(error) => (Err(error), 0),
+        };
+        self.decoding = false;
+        let tally = self.source.out().tally();
+        tally.skipped += skipped;
+        match decoded {
+            Ok(Some((ahead, records))) => self.keep(Current { ahead, records }),
+            Ok(None) => {
+                tally.without_records += u64::from(skip == 0);
+                self.source.out().finish();
+            }
+            Err(error) => {
+                self.refuse(error);
+                // Nothing comes before it.
+                self.end_if_failed();
+            }
+        }
+    }
+
+    fn keep(&mut self, current: Current<D>) {
+        self.current[self.source.opened()] = Some(current);
+    }
+
+    fn drop_everything(&mut self) {
+        self.current.fill_with(|| None);
+    }
+
+    /// What is left of a message that is still ours, unless its split is paused: of the last one,
+    /// or of one whose split was paused and goes on.
+    fn take_current(&mut self) -> Option<Current<D>> {
+        loop {
+            let source = &self.source;
+            let begun =
+                |split: &usize| self.current[*split].is_some() && !source.is_paused_at(*split);
+            let last = Some(source.opened()).filter(begun);
+            let split = last.or_else(|| (0..self.current.len()).find(begun))?;
+            self.source.reopen(split);
+            // What is not ours any more comes again.
+            let current = self.current[split].take();
+            if self.source.still_in_hand() {
+                return current;
+            }
+        }
+    }
+
+    /// Hands a record out, and finds out whether it was its message's last.
+    fn hand_out(&mut self, current: Current<D>) -> D::Record {
+        let Current { ahead, mut records } = current;
+        self.decoding = true;
+        let following = records.next();
+        self.decoding = false;
+        self.source.out().hand_out_record();
+        match following {
+            Some(Ok(next)) => {
+                let ahead = next;
+                self.keep(Current { ahead, records });
+            }
+            None => self.source.out().finish(),
+            Some(Err(error)) => self.refuse(error),
+        }
+        ahead
+    }
+
+    /// Treats the message in hand as the policy says.
+    fn refuse(&mut self, error: BoxError) {
+        let policy = self.source.decode_failure();
+        let subscription = self.source.opened_from().clone();
+        let out = self.source.out();
+        let Some(in_hand) = out.in_hand() else {
+            return;
+        };
+        let (message, records) = (in_hand.key().to_string(), in_hand.records());
+        let attempt = in_hand.attempt();
+        out.tally().failures += 1;
+        match policy {
+            DecodeFailure::Fail => {
+                self.failed = Some(SourceError::Decode {
+                    subscription,
+                    message,
+                    records,
+                    cause: error.into(),
+                });
+                return;
+            }
+            DecodeFailure::Drop => {
+                out.tally().dropped += 1;
+                out.finish();
+            }
+            DecodeFailure::Nack => {
+                out.tally().nacked += 1;
+                self.source.put_back();
+            }
+        }
+        let failures = self.source.stats().decode_failures;
+        failure::tell(&failure::Refused {
+            policy,
+            subscription: subscription.as_str(),
+            message: &message,
+            records,
+            attempt,
+            failures,
+            error: &*error,
+        });
+    }
+
+    fn end_if_failed(&mut self) {
+        if let Some(error) = self.failed.take() {
+            self.source.fail(error);
+        }
+    }
+
+    /// A decoder that panicked may have left anything behind: the source ends.
+    fn end_if_panicked(&mut self) {
+        if !std::mem::take(&mut self.decoding) {
+            return;
+        }
+        self.drop_everything();
+        let message = self.source.out().in_hand().map(|it| it.key().to_string());
+        let subscription = self.source.opened_from().clone();
+        self.source.fail(SourceError::DecoderPanicked {
+            subscription,
+            message: message.unwrap_or_default(),
+        });
+    }
+
+    fn poll_record(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<D::Record, SourceError>>> {
+        self.end_if_panicked();
+        self.end_if_failed();
+        loop {
+            // Messages without records must not keep the driver and its timers from running.
+            let budget = ready!(tokio::task::coop::poll_proceed(cx));
+            if let Some(current) = self.take_current() {
+                budget.made_progress();
+                return Poll::Ready(Some(Ok(self.hand_out(current))));
+            }
+            let opened = ready!(self.source.poll_open(cx));
+            budget.made_progress();
+            match opened {
+                Some(Ok(opened)) => self.begin(opened),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => return Poll::Ready(None),
+            }
+        }
+    }
+}
+
+/// The first record after so many, with what follows; how many were skipped.
+type Skipped<R, I> = (Result<Option<(R, I)>, BoxError>, u64);
+
+fn skip_records<R, I>(mut records: I, skip: u64) -> Skipped<R, I>
+where
+    I: Iterator<Item = Result<R, BoxError>>,
+{
+    for yielded in 0..skip {
+        match records.next() {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => return (Err(error), yielded),
+            None => {
+                let error = FewerRecords {
+                    handed_out: skip,
+                    yielded,
+                };
+                return (Err(error.into()), yielded);
+            }
+        }
+    }
+    let first = records.next().transpose();
+    (first.map(|first| first.map(|ahead| (ahead, records))), skip)
+}
+
+// Nothing is pinned in here: the iterator is only ever called by value or by reference.
+impl<D: Decode<Message>> Unpin for Decoded<D> {}
+
+impl<D: Decode<Message>> Stream for Decoded<D> {
+    type Item = Result<D::Record, SourceError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.poll_record(cx)
+    }
+}
+
+impl<D: Decode<Message>> FusedStream for Decoded<D> {
+    fn is_terminated(&self) -> bool {
+        self.source.is_terminated()
+    }
+}
+
+impl<D: Decode<Message>> Checkpoint for Decoded<D> {
+    type State = SourceState;
+
+    fn snapshot(&mut self, epoch: Epoch) -> Receipt<SourceState> {
+        self.source.snapshot(epoch)
+    }
+
+    fn commit(&mut self, epoch: Epoch) -> Receipt<Committed> {
+        self.source.commit(epoch)
+    }
+
+    fn abort(&mut self, epoch: Epoch) {
+        self.source.abort(epoch);
+    }
+}
+
+impl<D: Decode<Message>> fmt::Debug for Decoded<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Decoded")
+            .field("source", &self.source)
+            .field("in_the_middle", &self.current.iter().any(Option::is_some))
+            .finish_non_exhaustive()
+    }
+}

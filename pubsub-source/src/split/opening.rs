@@ -1,0 +1,57 @@
+//! The split's message that is being decoded.
+
+use std::task::{Context, Poll};
+
+use super::SplitReader;
+use crate::{
+    driver,
+    error::SourceError,
+    handout::{HandOut, Opened},
+};
+
+impl SplitReader {
+    /// The next message, to hand out its records.
+    pub(crate) fn poll_open(&mut self, cx: &Context<'_>) -> Poll<Option<Opened>> {
+        self.poll_with(cx, HandOut::open)
+    }
+
+    pub(crate) fn out(&mut self) -> &mut HandOut {
+        &mut self.out
+    }
+
+    /// Whether the message in hand is still ours; if not, it comes again.
+    pub(crate) fn still_in_hand(&mut self) -> bool {
+        let now = driver::now();
+        let out = &mut self.out;
+        if out.is_stale(now, self.shared.revoked()) {
+            let refreshed = self
+                .shared
+                .with(|state| out.refresh(&mut state.machine, now));
+            // What was poisoned tells so when the next message is asked for.
+            return refreshed.is_ok() && out.in_hand().is_some();
+        }
+        out.in_hand().is_some()
+    }
+
+    /// Gives the message in hand back at once.
+    pub(crate) fn put_back(&mut self) {
+        let now = driver::now();
+        let out = &mut self.out;
+        drop(
+            self.shared
+                .with(|state| out.put_back(&mut state.machine, now)),
+        );
+    }
+
+    /// Ends the split with an error.
+    pub(crate) fn fail(&mut self, error: SourceError) {
+        let now = driver::now();
+        let out = &mut self.out;
+        let told = self.shared.with(|state| {
+            out.clear(&mut state.machine, now);
+            state.machine.fail(now, error);
+        });
+        // What was poisoned has ended too; `take_error` tells why.
+        drop(told);
+    }
+}

@@ -1,0 +1,21 @@
+//! Messages as records, over real gRPC and the embedded server, in memory and in paused time.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    unreachable_pub,
+    reason = "a test that cannot go on fails, and spawns its drivers"
+)]
+
+#[path = "wire/world.rs"]
+#[expect(dead_code, reason = "shared with the tests of whole messages")]
+mod world;
+
+#[path = "decoding/cuts.rs"]
+mod cuts;
+#[path = "decoding/lines.rs"]
+mod lines;
+#[path = "decoding/policies.rs"]
+mod policies;
+#[path = "decoding/redeliveries.rs"]
+mod redeliveries;

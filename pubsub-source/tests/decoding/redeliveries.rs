@@ -1,0 +1,182 @@
+//! Messages that come again before they were handed out whole.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use pubsub_source::{Message, SourceError, decode::FewerRecords};
+
+use crate::{lines::*, world::*};
+
+const SECOND: Duration = Duration::from_secs(1);
+const FIVE: [&str; 5] = ["a", "b", "c", "d", "e"];
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_ends_inside_a_message_repeats_no_record() {
+    let world = World::new();
+    world.publish_lines(&FIVE);
+    let builder = world.source().max_hold(SECOND * 60);
+    let mut host = Staging::start(builder, to_lines(), None);
+    host.read(2).await;
+    // The source gives up what is held for so long.
+    tokio::time::sleep(SECOND * 61).await;
+    host.read(3).await;
+    assert_eq!(host.staged, FIVE);
+    let stats = host.source.stats();
+    assert_eq!(
+        (stats.lapsed_in_buffer, stats.skipped_records),
+        (1, 2),
+        "{stats:?}"
+    );
+    cut(&mut host.source, 1).await;
+    assert_eq!(committed(&mut host.source, 1).await.settled, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_redelivery_while_the_message_is_in_hand_takes_its_lease_over() {
+    let world = World::new();
+    let id = world.publish_lines(&FIVE);
+    let mut host = Staging::start(world.source(), to_lines(), None);
+    host.read(2).await;
+    assert!(world.emulator.redeliver_early(SUBSCRIPTION, &id));
+    nothing_but_time(SECOND * 5).await;
+    host.read(3).await;
+    assert_eq!(host.staged, FIVE);
+    let stats = host.source.stats();
+    assert_eq!((stats.redelivered, stats.skipped_records), (1, 0));
+    cut(&mut host.source, 1).await;
+    assert_eq!(committed(&mut host.source, 1).await.settled, 1);
+    assert_eq!(world.acked(), 1, "under the newest id");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whichever_reader_gets_the_message_goes_on_where_the_state_says() {
+    let world = World::new();
+    world.publish_lines(&FIVE);
+    let mut host = Staging::start(world.source(), to_lines(), None);
+    host.read(3).await;
+    let saved = host.save(1).await;
+    host.crash(&world).await;
+
+    let reader = || {
+        let restored = saved.restored.clone();
+        let source = world.source().restore([restored]).build().unwrap();
+        source.decode(to_lines())
+    };
+    let (one, other) = (reader(), reader());
+    let mut both = futures::stream::select(one, other);
+    let mut rest = Vec::new();
+    while let Ok(Some(line)) = tokio::time::timeout(SECOND * 200, both.next()).await {
+        rest.push(line.unwrap());
+    }
+    assert_eq!(rest, ["d", "e"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_stays_unfinished_over_checkpoints_and_restores_until_it_comes_again() {
+    let world = World::new();
+    world.publish_lines(&FIVE);
+    let mut host = Staging::start(world.source(), to_lines(), None);
+    host.read(2).await;
+    let mut saved = host.save(1).await;
+    host.crash(&world).await;
+    for epoch in 2..5 {
+        // Too short for the lease of the crashed one to end.
+        let mut host = Staging::start(world.source(), to_lines(), Some(saved));
+        assert!(
+            tokio::time::timeout(SECOND, host.source.next())
+                .await
+                .is_err()
+        );
+        saved = host.save(epoch).await;
+        assert_eq!(saved.restored.state.unfinished(), 1);
+        host.crash(&world).await;
+    }
+    let mut host = Staging::start(world.source(), to_lines(), Some(saved));
+    host.read_everything().await;
+    assert_eq!(host.staged, FIVE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn forgetting_what_was_seen_forgets_what_was_begun() {
+    let world = World::new();
+    world.publish_lines(&FIVE);
+    let mut host = Staging::start(world.source(), to_lines(), None);
+    host.read(2).await;
+    let saved = host.save(1).await;
+    host.crash(&world).await;
+    let mut host = Staging::start(world.source(), to_lines(), Some(saved));
+    host.source.forget_seen();
+    host.read_everything().await;
+    assert_eq!(host.staged, [&FIVE[..2], &FIVE].concat());
+}
+
+/// Such as a decoder that another version of the host brings along.
+#[tokio::test(start_paused = true)]
+async fn a_message_that_has_become_shorter_than_what_was_handed_out_is_told() {
+    let world = World::new();
+    let id = world.publish_lines(&FIVE);
+    let mut host = Staging::start(world.source(), to_lines(), None);
+    host.read(3).await;
+    let saved = host.save(1).await;
+    host.crash(&world).await;
+
+    let two_lines = |message: Message| {
+        let text = String::from_utf8(message.data().to_vec())?;
+        let lines: Vec<String> = text.lines().take(2).map(str::to_owned).collect();
+        Ok(lines)
+    };
+    let mut host = Staging::start(world.source(), two_lines, Some(saved));
+    let failed = error(&mut host.source).await;
+    let SourceError::Decode {
+        message,
+        records,
+        cause,
+        ..
+    } = failed
+    else {
+        panic!("{failed:?}")
+    };
+    assert_eq!((message, records), (id, 3));
+    let fewer = cause.get().downcast_ref::<FewerRecords>().unwrap();
+    assert_eq!((fewer.handed_out, fewer.yielded), (3, 2));
+    assert_eq!(world.acked(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_has_become_as_short_as_what_was_handed_out_is_done() {
+    let world = World::new();
+    world.publish_lines(&["a", "b", "!"]);
+    let mut host = Staging::start(world.source(), to_lines(), None);
+    host.read(1).await;
+    let saved = host.save(1).await;
+    host.crash(&world).await;
+
+    let first = |message: Message| {
+        let text = String::from_utf8(message.data().to_vec())?;
+        Ok(text.lines().next().map(str::to_owned))
+    };
+    let mut host = Staging::start(world.source(), first, Some(saved));
+    host.read_everything().await;
+    assert_eq!(host.staged, ["a"]);
+    let saved = host.save(2).await;
+    assert_eq!(saved.restored.state.unfinished(), 0);
+    assert_eq!(committed(&mut host.source, 2).await.settled, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_of_whole_messages_hands_an_unfinished_one_out_whole() {
+    let world = World::new();
+    world.publish_lines(&FIVE);
+    let mut host = Staging::start(world.source(), to_lines(), None);
+    host.read(2).await;
+    let saved = host.save(1).await;
+    host.crash(&world).await;
+    let mut source = world.source().restore([saved.restored]).build().unwrap();
+    assert_eq!(next(&mut source).await.data(), &FIVE.join("\n"));
+    let state = seal(&mut source, 2).await;
+    assert_eq!((state.named(), state.unfinished()), (1, 0));
+}
+
+async fn nothing_but_time(span: Duration) {
+    tokio::time::sleep(span).await;
+}
