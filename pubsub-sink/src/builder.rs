@@ -4,6 +4,9 @@ mod build;
 mod restored;
 mod staging;
 
+#[cfg(test)]
+pub(crate) use restored::resumed;
+
 use std::{num::NonZeroU32, time::Duration};
 
 use connector_core::{

@@ -16,6 +16,8 @@ mod metrics;
 mod published;
 mod settings;
 mod shared;
+#[cfg(test)]
+mod simulation;
 mod sink;
 mod staged;
 mod state;

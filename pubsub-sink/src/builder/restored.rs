@@ -12,7 +12,7 @@ use crate::{
 
 /// What the states leave to do. A message that several name counts once; one that is kept aside, or
 /// that a settled state names, is not published whatever another state says.
-pub(super) fn resumed(
+pub(crate) fn resumed(
     instance: &str,
     delivery: Delivery,
     restored: &[Restored<SinkState>],
