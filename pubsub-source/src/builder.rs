@@ -4,7 +4,7 @@ mod assembly;
 
 use std::time::Duration;
 
-use connector_core::{Limits, Restored};
+use connector_core::{Budget, Limits, Restored};
 use gcp_wire::{Credentials, Endpoint, Service, SubscriptionName};
 
 use crate::{
@@ -33,6 +33,7 @@ pub struct SourceBuilder {
     sought: Option<SeekId>,
     decode_failure: DecodeFailure,
     settings: Settings,
+    budget: Option<Budget>,
 }
 
 impl SourceBuilder {
@@ -46,6 +47,7 @@ impl SourceBuilder {
             sought: None,
             decode_failure: DecodeFailure::default(),
             settings: Settings::default(),
+            budget: None,
         }
     }
 
@@ -125,6 +127,21 @@ impl SourceBuilder {
         self
     }
 
+    /// The most bytes of each subscription's messages that the service sends before they are
+    /// acknowledged, over all streams. Default: no such limit.
+    ///
+    /// The service counts what was handed out as well, although only its ids are kept here; so this
+    /// caps the throughput at so many bytes per checkpoint interval, and no default is right. What
+    /// is received and not handed out has its own limit, [`buffer`](Self::buffer). Use this where
+    /// the *host* keeps payloads until its checkpoint. The service passes it by one message of any
+    /// size. Works with [`outstanding`](Self::outstanding), whichever is reached first; each stream
+    /// is told an equal part, and a stream whose message limit grows is then opened after the old
+    /// one has ended, not beside it.
+    pub fn outstanding_bytes(mut self, bytes: u64) -> Self {
+        self.settings.outstanding_bytes = Some(bytes);
+        self
+    }
+
     /// The most that is received and not handed out, in messages and bytes, over all subscriptions
     /// of the source. Default: 10,000 messages, 64 MiB.
     ///
@@ -133,6 +150,22 @@ impl SourceBuilder {
     /// takes in 5 s: what waits here is leased, and out of reach of other subscribers.
     pub fn buffer(mut self, limits: Limits) -> Self {
         self.settings.buffer = limits;
+        self
+    }
+
+    /// Shares a budget with other sources: what all of them together receive and have not handed
+    /// out. Default: none, only this source's own [`buffer`](Self::buffer), which holds in any
+    /// case.
+    ///
+    /// The source takes part under its [`instance`](Self::instance). It may always hold one response
+    /// of each stream, and half of its equal part, however much the others hold; the rest goes to
+    /// whoever asked first. When it finds no room for 10 s, an event names who holds most, and
+    /// `budget_wait_seconds` in the stats tells for how long.
+    ///
+    /// Do not share one between a source and the sink it feeds: the sink would find no room for
+    /// what the source has to hand out before it can give room back.
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.budget = Some(budget);
         self
     }
 

@@ -166,7 +166,11 @@ impl Work {
         Self {
             #[cfg(feature = "metrics")]
             figures: figures::Figures::new(&parts.subscription),
-            journal: Journal::new(parts.subscription.clone(), parts.endpoint.clone()),
+            journal: Journal::new(
+                parts.subscription.clone(),
+                parts.endpoint.clone(),
+                parts.shared.budget().cloned(),
+            ),
             parts,
             streams: BTreeMap::new(),
             tasks: JoinSet::new(),
@@ -284,7 +288,11 @@ impl Work {
                 slot,
                 lease_seconds,
                 max_messages,
-            } => self.open(stream, slot, lease_seconds, max_messages),
+                max_bytes,
+            } => {
+                let limits = (max_messages, max_bytes);
+                self.open(stream, slot, lease_seconds, limits);
+            }
             Effect::Ping { stream } => self.command(stream, Command::Ping),
             Effect::ChangeLease {
                 stream,
@@ -317,7 +325,7 @@ impl Work {
         }
     }
 
-    fn open(&mut self, stream: StreamId, slot: usize, lease_seconds: u32, max_messages: u64) {
+    fn open(&mut self, stream: StreamId, slot: usize, lease_seconds: u32, limits: (u64, u64)) {
         let (commands, queue) = mpsc::channel(COMMANDS);
         let pull = Pull {
             shared: Arc::clone(&self.parts.shared),
@@ -328,7 +336,7 @@ impl Work {
             commands: queue,
         };
         let client_id = self.parts.client_ids.get(slot).cloned().unwrap_or_default();
-        let first = pull.first_request(client_id, lease_seconds, max_messages);
+        let first = pull.first_request(client_id, lease_seconds, limits);
         let task = self.tasks.spawn(async move {
             pull.run(first).await;
             stream

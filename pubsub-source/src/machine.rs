@@ -58,7 +58,7 @@ use connector_core::{Cause, ledger::Ledger};
 use gcp_wire::SubscriptionName;
 
 use crate::{
-    delivery::DeliveryId, error::SourceError, settings::Settings, start::SeekId,
+    delivery::DeliveryId, error::SourceError, settings::Settings, source::Room, start::SeekId,
     state::SavedDeliveries, stats::Stats,
 };
 use acks::Acks;
@@ -121,7 +121,9 @@ pub(crate) struct Machine {
     /// Whether the host takes what comes.
     flow: Flow,
     /// Whether the source has room for more, as far as this split was told.
-    room: bool,
+    room: Room,
+    /// Since when the budget that the source shares is spent, and whether that was told.
+    spent: Option<(Instant, bool)>,
     exactly_once: bool,
     effects: VecDeque<Effect>,
     /// Waiting settlements, by the delivery that the host named.
@@ -173,14 +175,20 @@ impl Machine {
             acks: Acks::default(),
             releases: BTreeMap::new(),
             calls: Calls::default(),
-            streams: Streams::new(now, settings.streams, settings.outstanding),
+            streams: Streams::new(
+                now,
+                settings.streams,
+                settings.outstanding,
+                settings.outstanding_bytes,
+            ),
             seen: Seen::new(settings.seen_limit),
             partials: Partials::default(),
             buffer: Buffer::new(settings.buffer),
             need: Need::new(settings.first_outstanding, settings.outstanding),
             cadence,
             flow: Flow::Running,
-            room: true,
+            room: Room::Free,
+            spent: None,
             phase: Phase::Running,
             error: None,
             failed: false,
@@ -286,6 +294,7 @@ impl Machine {
             self.streams.next_timeout(self.need.told()),
             self.seen.next_timeout(),
             self.next_upkeep(),
+            self.next_spent_told(),
         ]
         .into_iter()
         .flatten()
@@ -358,12 +367,7 @@ impl Machine {
             told_limit: self.need.told(),
             lease_seconds: self.lease.as_secs(),
             oldest_held_seconds: Stats::seconds(oldest),
-            paused: usize::from(self.flow.paused_since().is_some()),
-            parked: usize::from(self.flow.is_parked()),
-            paused_seconds: self.flow.paused_since().map_or(0.0, |since| {
-                Stats::seconds(now.saturating_duration_since(since))
-            }),
-            ..self.stats
+            ..self.stats_of_pauses(now)
         }
     }
 

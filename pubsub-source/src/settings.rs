@@ -18,6 +18,7 @@ pub(crate) struct Settings {
     pub(crate) streams: usize,
     pub(crate) outstanding: usize,
     pub(crate) first_outstanding: usize,
+    pub(crate) outstanding_bytes: Option<u64>,
     pub(crate) buffer: Limits,
     pub(crate) paused_limit: Option<Limits>,
     pub(crate) max_extension: Duration,
@@ -35,6 +36,7 @@ impl Default for Settings {
             streams: 1,
             outstanding: 100_000,
             first_outstanding: 1000,
+            outstanding_bytes: None,
             buffer: Limits::new(10_000, 64 << 20),
             paused_limit: None,
             max_extension: Duration::from_secs(60),
@@ -136,6 +138,17 @@ impl Settings {
                 second: "outstanding",
                 second_value: self.outstanding.to_string(),
                 rule: "each stream has to be told at least 1, so there can be no more streams than outstanding messages",
+            });
+        }
+        if let Some(bytes) = self.outstanding_bytes
+            && (self.streams as u64) > bytes
+        {
+            return Err(BuildError::Contradiction {
+                first: "streams",
+                first_value: self.streams.to_string(),
+                second: "outstanding_bytes",
+                second_value: bytes.to_string(),
+                rule: "each stream has to be told at least 1 byte",
             });
         }
         if self.max_hold < self.max_extension {

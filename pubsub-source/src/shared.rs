@@ -11,14 +11,14 @@ use std::{
     time::Instant,
 };
 
-use connector_core::{Cause, Committed, Resolver, ledger::CommitId};
+use connector_core::{Budget, Cause, Committed, Resolver, ledger::CommitId};
 use tokio::sync::{Notify, watch};
 
 use crate::{
     driver,
     error::{DriverPanicked, SourceError},
     machine::{Machine, SettleId},
-    source::Pool,
+    source::{Pool, Standing},
 };
 
 /// The machine, and who waits for what it says.
@@ -146,6 +146,11 @@ impl Shared {
         busy
     }
 
+    /// The budget that the source shares with other connectors, and its name there.
+    pub(crate) fn budget(&self) -> Option<&(Budget, Arc<str>)> {
+        self.seat.pool.budget()
+    }
+
     /// The machine's count of revocations.
     pub(crate) fn revoked(&self) -> u64 {
         self.revoked.load(Ordering::Acquire)
@@ -198,6 +203,8 @@ impl Shared {
             .chain(std::mem::take(&mut state.restores))
             .collect();
         let reader = state.reader.take();
+        // Nobody waits for room here any more.
+        let _ = self.seat.pool.report(self.seat.split, Standing::default());
         self.revoked.store(u64::MAX, Ordering::Release);
         drop(state);
         for resolver in waiting {

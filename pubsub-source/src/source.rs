@@ -3,9 +3,10 @@
 mod joining;
 mod opening;
 mod pool;
+mod purse;
 mod shares;
 
-pub(crate) use pool::Pool;
+pub(crate) use pool::{Pool, Room};
 pub(crate) use shares::{PAUSED_PART, Standing};
 
 use std::{

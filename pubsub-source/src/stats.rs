@@ -85,6 +85,8 @@ pub struct Stats {
     pub oldest_held_seconds: f64,
     /// Gauge: seconds the last commit took from its call to its last verdict.
     pub commit_seconds: f64,
+    /// Gauge: seconds since the budget that the source shares has had no room for it.
+    pub budget_wait_seconds: f64,
     /// Gauge: subscriptions that the host has paused.
     pub paused: usize,
     /// Gauge: subscriptions among them whose streams are closed.
@@ -155,6 +157,7 @@ impl Stats {
             ("lease_seconds", number(self.lease_seconds)),
             ("oldest_held_seconds", Gauge(self.oldest_held_seconds)),
             ("commit_seconds", Gauge(self.commit_seconds)),
+            ("budget_wait_seconds", Gauge(self.budget_wait_seconds)),
             ("paused", count(self.paused)),
             ("parked", count(self.parked)),
             ("paused_seconds", Gauge(self.paused_seconds)),
@@ -205,6 +208,7 @@ impl Stats {
             lease_seconds: self.lease_seconds.max(other.lease_seconds),
             oldest_held_seconds: self.oldest_held_seconds.max(other.oldest_held_seconds),
             commit_seconds: self.commit_seconds.max(other.commit_seconds),
+            budget_wait_seconds: self.budget_wait_seconds.max(other.budget_wait_seconds),
             paused: self.paused + other.paused,
             parked: self.parked + other.parked,
             paused_seconds: self.paused_seconds.max(other.paused_seconds),

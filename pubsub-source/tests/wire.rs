@@ -16,6 +16,8 @@ mod log;
 
 #[path = "wire/acknowledging.rs"]
 mod acknowledging;
+#[path = "wire/budgets.rs"]
+mod budgets;
 #[path = "wire/closing.rs"]
 mod closing;
 #[path = "wire/confirming.rs"]

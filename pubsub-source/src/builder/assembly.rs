@@ -47,11 +47,11 @@ pub(super) fn assemble(builder: SourceBuilder) -> Result<(PubsubSource, Driver),
         options.channels(splits.len().div_ceil(SPLITS_PER_CONNECTION)),
     )?;
     let fate = Fate::new();
-    let pool = Pool::new(
-        builder.settings.buffer,
-        builder.settings.paused_limit(),
-        splits.len(),
-    );
+    let (bound, paused) = (builder.settings.buffer, builder.settings.paused_limit());
+    let pool = match builder.budget {
+        Some(budget) => Pool::sharing(bound, paused, splits.len(), budget, Arc::clone(&instance)),
+        None => Pool::new(bound, paused, splits.len()),
+    };
     let (mut readers, mut parts) = (Vec::new(), Vec::new());
     for (split, (subscription, settings)) in splits.into_iter().enumerate() {
         let mut restoration =

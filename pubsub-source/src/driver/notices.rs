@@ -1,7 +1,11 @@
 //! The source's events, for logs.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
+use connector_core::{Budget, flow::Holder};
 use gcp_wire::{RpcError, SubscriptionName};
 
 use crate::machine::{CallMethod, Notice};
@@ -15,14 +19,21 @@ pub(super) struct Journal(Arc<Pages>);
 struct Pages {
     subscription: SubscriptionName,
     endpoint: String,
+    /// What the source shares with others, and its name there.
+    budget: Option<(Budget, Arc<str>)>,
     failure: Mutex<Option<RpcError>>,
 }
 
 impl Journal {
-    pub(super) fn new(subscription: SubscriptionName, endpoint: String) -> Self {
+    pub(super) fn new(
+        subscription: SubscriptionName,
+        endpoint: String,
+        budget: Option<(Budget, Arc<str>)>,
+    ) -> Self {
         Self(Arc::new(Pages {
             subscription,
             endpoint,
+            budget,
             failure: Mutex::new(None),
         }))
     }
@@ -47,6 +58,10 @@ impl Journal {
         let failure = newest.clone();
         drop(newest);
         let pages = &*self.0;
+        if let (Notice::BudgetSpent { waited }, Some((budget, own))) = (notice, &pages.budget) {
+            tell_spent(&pages.subscription, budget, own, *waited);
+            return;
+        }
         tell(
             &pages.subscription,
             &pages.endpoint,
@@ -54,6 +69,30 @@ impl Journal {
             notice,
         );
     }
+}
+
+/// Whoever holds most of a budget is the one to look at. A source that holds it all itself waits
+/// for its own host, as it would without sharing anything.
+fn tell_spent(subscription: &SubscriptionName, budget: &Budget, own: &str, waited: Duration) {
+    let limits = budget.limits();
+    let weight = |holder: &Holder| {
+        let items = holder.held.items as u128 * limits.bytes as u128;
+        items.max(holder.held.bytes as u128 * limits.items as u128)
+    };
+    let Some(holder) = budget.holders().into_iter().max_by_key(weight) else {
+        return;
+    };
+    if *holder.name == *own {
+        return;
+    }
+    tracing::warn!(
+        subscription = subscription.as_str(),
+        ?waited,
+        holder = &*holder.name,
+        messages = holder.held.items,
+        bytes = holder.held.bytes,
+        "The shared budget has no room for this source, which reads nothing meanwhile; the holder named here has most of it."
+    );
 }
 
 /// What happens to every stream all day is for debugging only.
@@ -109,6 +148,9 @@ fn tell(
             ?paused,
             "A paused subscription holds too much: its streams are closed and what was not handed out is given back, until it is resumed."
         ),
+        Notice::BudgetSpent { waited } => {
+            tracing::warn!(subscription, ?waited, "The budget of this source is spent.")
+        }
         Notice::Unparked { paused } => tracing::info!(
             subscription,
             ?paused,

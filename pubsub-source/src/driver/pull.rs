@@ -77,13 +77,14 @@ impl Pull {
         &self,
         client_id: String,
         lease_seconds: u32,
-        max_messages: u64,
+        (max_messages, max_bytes): (u64, u64),
     ) -> StreamingPullRequest {
         StreamingPullRequest {
             subscription: self.subscription.as_str().to_owned(),
             stream_ack_deadline_seconds: i32::try_from(lease_seconds).unwrap_or(i32::MAX),
             client_id,
             max_outstanding_messages: i64::try_from(max_messages).unwrap_or(i64::MAX),
+            max_outstanding_bytes: i64::try_from(max_bytes).unwrap_or(i64::MAX),
             protocol_version: PROTOCOL_VERSION,
             ..StreamingPullRequest::default()
         }

@@ -33,6 +33,8 @@ pub(crate) enum Effect {
         /// Length of the leases of what it delivers, in seconds.
         lease_seconds: u32,
         max_messages: u64,
+        /// 0 for no limit.
+        max_bytes: u64,
     },
     /// Send an empty request.
     Ping { stream: StreamId },
@@ -96,6 +98,8 @@ pub(crate) enum Notice {
         bytes: usize,
         paused: Duration,
     },
+    /// The budget that the source shares with others is spent, and nothing is read.
+    BudgetSpent { waited: Duration },
     /// A parked split was resumed.
     Unparked { paused: Duration },
     /// The limit told to the server changed.

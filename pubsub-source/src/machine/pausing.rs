@@ -1,12 +1,18 @@
 //! A host that wants nothing of this split for now.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{
     Machine, Notice, Phase,
     batch::{Marks, Stage},
 };
-use crate::source::Standing;
+use crate::{
+    source::{Room, Standing},
+    stats::Stats,
+};
+
+/// A source that waits for room in a budget for so long says so.
+const SPENT_TOLD: Duration = Duration::from_secs(10);
 
 /// Whether the host takes what comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,12 +104,32 @@ impl Machine {
 
     /// Whether the source has room for one more response of each stream. Until told otherwise,
     /// there is. Answers whether that is news.
-    pub(crate) fn handle_room(&mut self, now: Instant, room: bool) -> bool {
+    pub(crate) fn handle_room(&mut self, now: Instant, room: Room) -> bool {
         let news = std::mem::replace(&mut self.room, room) != room;
         if news {
+            self.spent = match room {
+                Room::Spent => Some((now, false)),
+                Room::Free | Room::Taken => None,
+            };
             self.watch_reading(now);
         }
         news
+    }
+
+    /// When it is to be told that the shared budget stays spent.
+    pub(super) fn next_spent_told(&self) -> Option<Instant> {
+        let (since, told) = self.spent?;
+        (!told).then(|| since + SPENT_TOLD)
+    }
+
+    pub(super) fn tell_spent(&mut self, now: Instant) {
+        if self.next_spent_told().is_some_and(|at| at <= now)
+            && let Some((since, told)) = &mut self.spent
+        {
+            *told = true;
+            let waited = now.saturating_duration_since(*since);
+            self.tell(Notice::BudgetSpent { waited });
+        }
     }
 
     /// How this split stands among those of its source.
@@ -117,11 +143,28 @@ impl Machine {
         }
     }
 
+    /// The stats, with what is so about pauses and room.
+    pub(super) fn stats_of_pauses(&self, now: Instant) -> Stats {
+        Stats {
+            budget_wait_seconds: self.spent.map_or(0.0, |(since, _)| {
+                Stats::seconds(now.saturating_duration_since(since))
+            }),
+            paused: usize::from(self.flow.paused_since().is_some()),
+            parked: usize::from(self.flow.is_parked()),
+            paused_seconds: self.flow.paused_since().map_or(0.0, |since| {
+                Stats::seconds(now.saturating_duration_since(since))
+            }),
+            ..self.stats
+        }
+    }
+
     /// Whether responses may be read from the streams.
     pub(crate) fn reads(&self) -> bool {
         match self.phase {
             // What the half-closed streams of a parked split still deliver is given back at once.
-            Phase::Running => self.flow.is_parked() || (self.room && self.wants_more()),
+            Phase::Running => {
+                self.flow.is_parked() || (self.room == Room::Free && self.wants_more())
+            }
             // What half-closed streams still deliver is given back at once.
             Phase::Closing { .. } => true,
             Phase::Closed { .. } => false,

@@ -23,6 +23,7 @@ impl Machine {
         self.check_checkpoints(now);
         self.check_commits(now);
         self.check_unread(now);
+        self.tell_spent(now);
         self.streams.advance(now, self.need.told(), self.lease);
         self.note_open(now);
         self.tidy();

@@ -167,6 +167,7 @@ impl Chance {
             streams: self.pick(&[1, 1, 2, 3]),
             outstanding,
             first_outstanding: self.pick(&[3, 10, 1000]),
+            outstanding_bytes: self.pick(&[None, None, Some(300)]),
             buffer: Limits::items(self.pick(&[4, 20, 10_000])),
             paused_limit: None,
             max_extension: Duration::from_secs(self.pick(&[10, 20, 60])),

@@ -169,6 +169,7 @@ impl World {
                 slot: _,
                 lease_seconds,
                 max_messages,
+                max_bytes,
             } => {
                 let now = self.now;
                 let reader = Reader {
@@ -183,6 +184,7 @@ impl World {
                     subscription: SUBSCRIPTION.to_owned(),
                     stream_ack_deadline_seconds: i32::try_from(lease_seconds).unwrap(),
                     max_outstanding_messages: i64::try_from(max_messages).unwrap(),
+                    max_outstanding_bytes: i64::try_from(max_bytes).unwrap(),
                     protocol_version: 1,
                     ..StreamingPullRequest::default()
                 };
@@ -254,6 +256,7 @@ impl World {
             Notice::StreamsUnread { .. } => self.chance.quiet = false,
             Notice::Parked { .. } => self.chance.count("a paused source was parked"),
             Notice::Unparked { .. }
+            | Notice::BudgetSpent { .. }
             | Notice::StreamReopens { .. }
             | Notice::StreamFails { .. }
             | Notice::StreamSilent { .. }

@@ -2,16 +2,29 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use connector_core::Limits;
+use connector_core::{Budget, Limits};
 use tokio::sync::Notify;
 
-use super::shares::{Shares, Standing};
+use super::{
+    purse::{Bells, Purse},
+    shares::{Shares, Standing},
+};
+
+/// What a split finds when it wants to read on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Room {
+    Free,
+    /// The source's other splits have it.
+    Taken,
+    /// The budget that the source shares with other connectors is spent.
+    Spent,
+}
 
 /// What a split is to do now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Order {
     /// Whether it may read on.
-    pub(crate) room: bool,
+    pub(crate) room: Room,
     /// Whether it is to give back what it holds.
     pub(crate) park: bool,
 }
@@ -22,13 +35,17 @@ pub(crate) struct Order {
 /// another split is told to its driver, which comes and asks.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    shares: Mutex<Books>,
-    bells: Vec<Arc<Notify>>,
+    books: Mutex<Books>,
+    bells: Arc<Bells>,
+    /// A budget that the source shares with other connectors, and its name there.
+    budget: Option<(Budget, Arc<str>)>,
 }
 
 #[derive(Debug)]
 struct Books {
     shares: Shares,
+    /// The source's part in a budget that it shares with other connectors.
+    purse: Option<Purse>,
     /// Who wants room, and was told that there is none.
     waiting: Vec<bool>,
 }
@@ -36,32 +53,71 @@ struct Books {
 impl Pool {
     /// A pool of so many splits.
     pub(crate) fn new(bound: Limits, paused_limit: Limits, splits: usize) -> Arc<Self> {
-        Arc::new(Self {
-            shares: Mutex::new(Books {
+        Arc::new(Self::of(bound, paused_limit, splits))
+    }
+
+    /// A pool whose source shares a budget, as a member of this name.
+    pub(crate) fn sharing(
+        bound: Limits,
+        paused_limit: Limits,
+        splits: usize,
+        budget: Budget,
+        name: Arc<str>,
+    ) -> Arc<Self> {
+        let mut pool = Self::of(bound, paused_limit, splits);
+        let member = budget.join(Arc::clone(&name));
+        let purse = Purse::new(member, Arc::clone(&pool.bells));
+        let books = pool.books.get_mut().unwrap_or_else(PoisonError::into_inner);
+        books.purse = Some(purse);
+        pool.budget = Some((budget, name));
+        Arc::new(pool)
+    }
+
+    fn of(bound: Limits, paused_limit: Limits, splits: usize) -> Self {
+        Self {
+            books: Mutex::new(Books {
                 shares: Shares::new(bound, paused_limit, splits),
+                purse: None,
                 waiting: vec![false; splits],
             }),
-            bells: (0..splits).map(|_| Arc::default()).collect(),
-        })
+            bells: Arc::new(Bells::new(splits)),
+            budget: None,
+        }
     }
 
     /// What wakes a split's driver.
     pub(crate) fn bell(&self, split: usize) -> Arc<Notify> {
-        Arc::clone(&self.bells[split])
+        self.bells.of(split)
+    }
+
+    /// The budget that the source shares, and its name there.
+    pub(crate) fn budget(&self) -> Option<&(Budget, Arc<str>)> {
+        self.budget.as_ref()
     }
 
     /// A split tells how it stands, and is told what to do.
     pub(crate) fn report(&self, split: usize, standing: Standing) -> Order {
         // Each number is whole after each step, whoever panicked.
-        let mut books = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut books = self.books.lock().unwrap_or_else(PoisonError::into_inner);
         books.shares.report(split, standing);
-        let room = books.shares.may_read(split);
-        books.waiting[split] = standing.wants && !room;
-        let park = books.shares.to_park();
-        for (other, bell) in self.bells.iter().enumerate() {
-            let due = books.waiting[other] && books.shares.may_read(other);
+        let (held, wants) = (books.shares.held(), books.shares.wants());
+        let free = match &mut books.purse {
+            Some(purse) => purse.settle(held, wants),
+            None => true,
+        };
+        let room = if !books.shares.may_read(split) {
+            Room::Taken
+        } else if free || !standing.wants {
+            Room::Free
+        } else {
+            Room::Spent
+        };
+        books.waiting[split] = standing.wants && room != Room::Free;
+        let park = books.shares.to_park(free);
+        for other in 0..books.waiting.len() {
+            let due = free && books.waiting[other] && books.shares.may_read(other);
             if other != split && (due || park == Some(other)) {
-                bell.notify_one();
+                self.bells.ring(other);
             }
         }
         Order {

@@ -43,6 +43,8 @@ pub(crate) struct Shares {
     splits: Vec<Standing>,
     /// What all hold, or have in reserve where that is more.
     spoken_for: Limits,
+    /// What all hold.
+    held: Limits,
 }
 
 impl Shares {
@@ -53,6 +55,7 @@ impl Shares {
             paused_limit,
             splits: vec![Standing::default(); splits],
             spoken_for: Limits::default(),
+            held: Limits::default(),
         };
         for split in 0..splits {
             shares.spoken_for = plus(shares.spoken_for, shares.claim(split));
@@ -64,8 +67,10 @@ impl Shares {
     pub(crate) fn report(&mut self, split: usize, standing: Standing) {
         debug_assert!(standing.paused || !standing.parked, "parked is paused");
         self.spoken_for = minus(self.spoken_for, self.claim(split));
+        self.held = minus(self.held, self.splits[split].held);
         self.splits[split] = standing;
         self.spoken_for = plus(self.spoken_for, self.claim(split));
+        self.held = plus(self.held, standing.held);
     }
 
     /// Whether a split may read one more response on each of its streams.
@@ -85,15 +90,16 @@ impl Shares {
             || self.bound.admits(plus(others, held))
     }
 
-    /// The split that is to be parked next, if any.
-    pub(crate) fn to_park(&self) -> Option<usize> {
+    /// The split that is to be parked next, if any. `free` says whether there is room at all, where
+    /// the source shares it with others.
+    pub(crate) fn to_park(&self, free: bool) -> Option<usize> {
         let mut paused = (0..self.splits.len()).filter(|at| self.splits[*at].may_be_parked());
         if let Some(overfull) = paused.clone().find(|at| self.passes_its_share(*at)) {
             return Some(overfull);
         }
         let starves = |at: usize| {
             let split = self.splits[at];
-            split.wants && !split.paused && !self.may_read(at)
+            split.wants && !split.paused && !(free && self.may_read(at))
         };
         let holds_something = |at: &usize| self.splits[*at].held.items > 0;
         if !paused.any(|at| holds_something(&at)) || !(0..self.splits.len()).any(starves) {
@@ -138,22 +144,25 @@ impl Shares {
         items.max(bytes)
     }
 
+    /// Whether a split would read on that may, as far as its share goes.
+    pub(crate) fn wants(&self) -> bool {
+        (0..self.splits.len()).any(|at| self.splits[at].wants && self.may_read(at))
+    }
+
     /// What all splits hold together.
-    #[cfg(test)]
-    pub(crate) fn held(&self) -> Limits {
-        let splits = self.splits.iter();
-        splits.fold(Limits::default(), |sum, split| plus(sum, split.held))
+    pub(crate) const fn held(&self) -> Limits {
+        self.held
     }
 }
 
-fn plus(a: Limits, b: Limits) -> Limits {
+pub(super) fn plus(a: Limits, b: Limits) -> Limits {
     Limits::new(
         a.items.saturating_add(b.items),
         a.bytes.saturating_add(b.bytes),
     )
 }
 
-fn minus(a: Limits, b: Limits) -> Limits {
+pub(super) fn minus(a: Limits, b: Limits) -> Limits {
     Limits::new(
         a.items.saturating_sub(b.items),
         a.bytes.saturating_sub(b.bytes),

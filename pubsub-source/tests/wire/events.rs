@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use connector_core::{Budget, Limits};
 use gcp_emulator::{Code, Fault, Method, Rule};
 
 use crate::{log::Loud, world::*};
@@ -44,4 +45,35 @@ async fn an_outage_is_told_and_does_not_flood_the_log() {
         assert!(line.contains("cannot be reached"), "{line}");
         assert!(line.contains("nothing is lost"), "{line}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_finds_no_room_in_a_shared_budget_names_who_has_it() {
+    let loud = Loud::default();
+    let _listening = tracing::subscriber::set_default(loud.clone());
+    let world = World::with(|server| server.response_messages(10), |_| {})
+        .with_other(|_| {})
+        .with_both_published(0..200, 1000..1200);
+    let budget = Budget::new(Limits::items(100));
+    let of = |subscription: &'static str, name: &'static str| {
+        let source = world.source_of(&[subscription]).instance(name);
+        source.budget(budget.clone()).build().unwrap()
+    };
+    let mut stuck = of(SUBSCRIPTION, "the stuck one");
+    let mut other = of(OTHER, "the other");
+    read(&mut stuck, 1).await;
+    tokio::time::sleep(SECOND).await;
+    read(&mut other, 1).await;
+    tokio::time::sleep(SECOND * 9).await;
+    let named = |line: &String| line.contains("holder=\"the stuck one\"");
+    assert_eq!(loud.lines().iter().filter(|line| named(line)).count(), 0);
+    tokio::time::sleep(SECOND * 60).await;
+    let lines: Vec<String> = loud.lines().into_iter().filter(named).collect();
+    let [line] = &lines[..] else {
+        panic!("told once per wait and source: {lines:?}")
+    };
+    assert!(
+        line.contains("s12") && line.contains("messages=80"),
+        "{line}"
+    );
 }

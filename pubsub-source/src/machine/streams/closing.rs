@@ -49,10 +49,11 @@ impl Streams {
     fn half_close_all(&mut self, now: Instant, drop_at: Instant) {
         for slot in &mut self.slots {
             if let Slot::Live(live) = slot {
-                let (stream, told) = (live.stream, live.told);
+                let stream = live.stream;
                 self.retiring.push(Retiring {
                     stream,
-                    told,
+                    told: live.told,
+                    told_bytes: live.told_bytes,
                     lease: live.lease.min(live.lease_before),
                     drop_at,
                 });

@@ -13,6 +13,30 @@ impl Streams {
         share.max(1)
     }
 
+    /// The bytes that the stream of a slot is told; 0 for no limit.
+    pub(super) fn share_of_bytes(&self, slot: usize) -> u64 {
+        let Some(bytes) = self.bytes else { return 0 };
+        let (slot, slots) = (slot as u64, self.slots.len() as u64);
+        let share = bytes / slots + u64::from(slot < bytes % slots);
+        share.max(1)
+    }
+
+    /// Whether what the stream of a slot would be told is left within the bounds. There always is
+    /// when nothing is open at all.
+    pub(super) fn has_room(&self, slot: usize, told: u64) -> bool {
+        let open = self.told();
+        let within = open + self.share(slot, told) <= self.bound;
+        let bytes = self.told_bytes() + self.share_of_bytes(slot);
+        open == 0 || (within && self.bytes.is_none_or(|bound| bytes <= bound))
+    }
+
+    /// The bytes that all open streams are told together.
+    pub(super) fn told_bytes(&self) -> u64 {
+        let live = self.live().map(|live| live.told_bytes);
+        live.chain(self.retiring.iter().map(|old| old.told_bytes))
+            .sum()
+    }
+
     /// What all open streams are told together.
     pub(super) fn told(&self) -> u64 {
         let live = self.live().map(|live| live.told);
@@ -33,6 +57,7 @@ impl Streams {
             let old = Retiring {
                 stream: live.stream,
                 told: live.told,
+                told_bytes: live.told_bytes,
                 lease: live.lease.min(live.lease_before),
                 drop_at: now + FAREWELL,
             };
@@ -42,5 +67,17 @@ impl Streams {
             self.open(now, slot, told, lease);
             self.effects.push_back(Effect::HalfClose { stream });
         }
+    }
+
+    #[cfg(test)]
+    pub(in crate::machine) fn check_invariants(&self) {
+        assert!(
+            self.told() <= self.bound.max(self.slots.len() as u64),
+            "the streams are told {} of {}",
+            self.told(),
+            self.bound
+        );
+        let bytes = self.bytes.unwrap_or(u64::MAX).max(self.slots.len() as u64);
+        assert!(self.told_bytes() <= bytes, "the bytes have a bound too");
     }
 }

@@ -6,7 +6,7 @@ const LEASE: Duration = Duration::from_secs(60);
 const SECOND: Duration = Duration::from_secs(1);
 
 fn started(now: Instant, slots: usize, bound: usize) -> Streams {
-    let mut streams = Streams::new(now, slots, bound);
+    let mut streams = Streams::new(now, slots, bound, None);
     assert!(streams.start());
     streams
 }
@@ -151,4 +151,35 @@ fn around_a_change_of_the_lease_the_shorter_one_counts() {
     assert_eq!(streams.lease(now + CHANGE, stream), Some(SECOND * 30));
     streams.change_lease(now + CHANGE, SECOND * 10);
     assert_eq!(streams.lease(now + CHANGE, stream), Some(SECOND * 10));
+}
+
+#[test]
+fn a_limit_in_bytes_is_divided_too_and_never_told_twice() {
+    let now = crate::driver::now();
+    let mut streams = Streams::new(now, 2, 1000, Some(1001));
+    streams.start();
+    streams.advance(now, 10, LEASE);
+    let mut told = Vec::new();
+    let mut first = Vec::new();
+    while let Some(effect) = streams.poll_effect() {
+        if let Effect::Open {
+            stream, max_bytes, ..
+        } = effect
+        {
+            first.push(stream);
+            told.push(max_bytes);
+        }
+    }
+    assert_eq!(told, [501, 500]);
+    streams.check_invariants();
+
+    // More messages are told: beside the old streams there is no room for theirs.
+    streams.retell(now, 40, LEASE);
+    assert!(opened(&mut streams).is_empty());
+    for stream in first {
+        streams.handle_end(now, 0.0, stream, StreamEnd::Again);
+        streams.advance(now, 40, LEASE);
+        streams.check_invariants();
+    }
+    assert_eq!(opened(&mut streams).len(), 2);
 }

@@ -38,7 +38,7 @@ fn a_paused_split_is_parked_beyond_its_limit_and_not_at_it() {
     ] {
         let mut shares = shares(2);
         shares.report(1, standing);
-        assert_eq!(shares.to_park(), parked.then_some(1), "{standing:?}");
+        assert_eq!(shares.to_park(true), parked.then_some(1), "{standing:?}");
     }
 }
 
@@ -46,12 +46,16 @@ fn a_paused_split_is_parked_beyond_its_limit_and_not_at_it() {
 fn with_many_splits_a_paused_one_has_its_share_and_borrows_nothing() {
     let mut shares = shares(10);
     shares.report(3, paused(1000, 0));
-    assert_eq!(shares.to_park(), None);
+    assert_eq!(shares.to_park(true), None);
     shares.report(3, paused(1001, 0));
-    assert_eq!(shares.to_park(), Some(3));
+    assert_eq!(shares.to_park(true), Some(3));
     assert!(!shares.may_read(3));
     shares.report(3, running(1001, 0));
-    assert_eq!(shares.to_park(), None, "running splits are never parked");
+    assert_eq!(
+        shares.to_park(true),
+        None,
+        "running splits are never parked"
+    );
     assert!(shares.may_read(3), "and may borrow");
 }
 
@@ -62,11 +66,11 @@ fn the_largest_paused_split_is_parked_first_when_a_running_one_finds_no_room() {
     shares.report(1, paused(900, 0));
     shares.report(2, paused(10, 12 << 20));
     shares.report(3, running(6000, 0));
-    assert_eq!(shares.to_park(), None, "there is room");
+    assert_eq!(shares.to_park(true), None, "there is room");
     shares.report(3, running(9000, 0));
     assert!(!shares.may_read(3));
     let mut order = Vec::new();
-    while let Some(next) = shares.to_park() {
+    while let Some(next) = shares.to_park(true) {
         order.push(next);
         let parked = Standing {
             parked: true,
@@ -81,7 +85,9 @@ fn the_largest_paused_split_is_parked_first_when_a_running_one_finds_no_room() {
     };
     shares.report(0, paused(500, 0));
     shares.report(3, idle);
-    assert_eq!(shares.to_park(), None, "nobody starves");
+    assert_eq!(shares.to_park(true), None, "nobody starves");
+    shares.report(3, running(1, 0));
+    assert_eq!(shares.to_park(false), Some(0), "others have what it needs");
 }
 
 #[test]
@@ -167,7 +173,7 @@ proptest! {
                 }
             }
             let mut rounds = 0;
-            while let Some(split) = shares.to_park() {
+            while let Some(split) = shares.to_park(true) {
                 prop_assert!(splits[split].paused && !splits[split].parked);
                 splits[split].parked = true;
                 splits[split].held = Limits::default();
@@ -175,7 +181,9 @@ proptest! {
                 rounds += 1;
                 prop_assert!(rounds <= SPLITS, "each is parked once");
             }
-            let held = shares.held();
+            let sum = |sum, split: &Standing| plus(sum, split.held);
+            let held = splits.iter().fold(Limits::default(), sum);
+            prop_assert_eq!(shares.held(), held);
             let over = SPLITS * STREAMS;
             prop_assert!(held.items <= bound.items + over * RESPONSE.0);
             prop_assert!(held.bytes <= bound.bytes + over * RESPONSE.1);
