@@ -59,6 +59,16 @@ async fn a_crash_in_the_middle_loses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_crash_between_batches_loses_nothing_and_calls_no_partner_twice() {
+    let report = run("--orders 300 --checkpoint-interval 200ms --crash-after 120 --batch")
+        .await
+        .unwrap();
+    assert_nothing_is_missing(&report, 300, 0);
+    assert_eq!(report.restarts, 1, "{report:#?}");
+    assert_eq!(report.partner_calls, 300, "{report:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_crash_that_takes_the_state_along_loses_nothing() {
     let report = run("--orders 300 --checkpoint-interval 200ms --crash-after 120 --lose-state");
     let report = report.await.unwrap();

@@ -13,13 +13,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use checkpoint_store::{CheckpointStore, FileStore};
 use connector_core::{Epoch, SavedState, StateError, Versioned};
-use gcp_emulator::Emulator;
 use gcp_emulator::pubsub::proto::PubsubMessage;
+use gcp_emulator::{Emulator, Method};
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
 const SUBSCRIPTION: &str = "projects/orders-test/subscriptions/orders-pipeline";
+const QUEUE: &str = "projects/orders-test/locations/us-central1/queues/partners-0";
 const ORDERS: &str = "projects/orders-test/topics/orders";
 
 /// Starting a process and one round trip take milliseconds; only a process that hangs takes longer.
@@ -45,12 +46,13 @@ fn instructions(pubsub: &str, state: &Path) -> serde_json::Value {
         "tasks": { "address": pubsub, "key_file": null },
         "subscription": SUBSCRIPTION,
         "regions": { "asia": "projects/orders-test/topics/orders-asia" },
-        "queues": ["projects/orders-test/locations/us-central1/queues/partners-0"],
+        "queues": [QUEUE],
         "routes": {},
         "partner_hosts": ["127.0.0.1"],
         "state": state,
         "checkpoint_interval": { "secs": 0, "nanos": 200_000_000 },
         "crash_after": null,
+        "batch": false,
     })
 }
 
@@ -116,6 +118,72 @@ async fn a_message_that_is_no_order_is_named_and_stays_on_the_subscription() {
     );
     assert!(error.contains("it was not acknowledged"), "{error}");
     assert_eq!(server.observe().subscription(SUBSCRIPTION).backlog, 1);
+}
+
+/// An order of a customer with a route.
+fn order(number: u32) -> PubsubMessage {
+    let order = json!({
+        "event_id": format!("event-{number}"),
+        "order_id": format!("A-{number}"),
+        "customer": "c",
+        "region": "asia",
+        "lines": [],
+    });
+    PubsubMessage {
+        data: order.to_string().into(),
+        ..<_>::default()
+    }
+}
+
+#[tokio::test]
+async fn tasks_are_created_one_by_one_or_many_in_one_call_as_asked_for() {
+    for batch in [false, true] {
+        let server = server().await;
+        server
+            .create_topic("projects/orders-test/topics/orders-asia")
+            .unwrap();
+        server.create_queue(QUEUE).unwrap();
+        server
+            .publish(ORDERS, (0..150).map(order).collect())
+            .unwrap();
+        let state = tempfile::tempdir().unwrap();
+        let address = server.local_addr().unwrap().to_string();
+        let mut instructions = instructions(&address, state.path());
+        instructions["batch"] = json!(batch);
+        instructions["routes"] =
+            json!({ "c": { "endpoint": "http://127.0.0.1:9", "tenant": "t" } });
+
+        let mut child = Command::new(env!("CARGO_BIN_EXE_orders-child"))
+            .arg("pipeline")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin
+            .write_all(format!("{instructions}\n").as_bytes())
+            .await
+            .unwrap();
+        let created = server
+            .wait_until(|seen| seen.queue(QUEUE).tasks == 150, LIMIT)
+            .await;
+        assert!(created, "{:?}", server.observe().queue(QUEUE).tasks);
+        let seen = server.observe();
+        let (single, many) = (
+            seen.count(Method::CreateTask),
+            seen.count(Method::BatchCreateTasks),
+        );
+        if batch {
+            assert!(single == 0 && (2..150).contains(&many), "{single}, {many}");
+        } else {
+            assert_eq!((single, many), (150, 0));
+        }
+        // The end of its input tells the pipeline to end.
+        drop(stdin);
+        let ended = tokio::time::timeout(LIMIT, child.wait()).await;
+        assert!(ended.unwrap().unwrap().success());
+    }
 }
 
 #[tokio::test]

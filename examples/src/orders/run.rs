@@ -95,6 +95,7 @@ impl Run {
             state: state.path().to_owned(),
             checkpoint_interval: options.checkpoint_interval,
             crash_after: options.crash_after,
+            batch: options.batch,
         };
         let routes = Arc::new(routes);
         let partner = door.serve(Arc::clone(&routes));

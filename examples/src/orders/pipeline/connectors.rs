@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloudtasks_sink::{CloudTasksSink, HttpTask};
+use cloudtasks_sink::{Batch, CloudTasksSink, HttpTask};
 use connector_core::{BoxError, Restored, shard};
 use pubsub_sink::{PublishMessage, PubsubSink};
 use pubsub_source::PubsubSource;
@@ -58,7 +58,7 @@ pub(super) fn tasks(
     restored: Option<Restored<cloudtasks_sink::SinkState>>,
 ) -> Result<CloudTasksSink<Arc<EnrichedOrder>>, PipelineError> {
     let queues = spec.queues.clone();
-    CloudTasksSink::builder(|order: &Arc<EnrichedOrder>| call(order))
+    let mut builder = CloudTasksSink::builder(|order: &Arc<EnrichedOrder>| call(order))
         .resolve(move |order: &Arc<EnrichedOrder>| {
             queues[shard(&order.order.customer, queues.len())].clone()
         })
@@ -67,9 +67,11 @@ pub(super) fn tasks(
         .endpoint(spec.tasks.endpoint()?)
         .credentials(spec.tasks.credentials())
         .instance(INSTANCE)
-        .restore(restored)
-        .build()
-        .map_err(PipelineError::TaskSetup)
+        .restore(restored);
+    if spec.batch {
+        builder = builder.batching(Batch::up_to(100));
+    }
+    builder.build().map_err(PipelineError::TaskSetup)
 }
 
 /// The partner's call for an order; none for a customer without a route.

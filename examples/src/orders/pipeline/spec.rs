@@ -28,4 +28,6 @@ pub(crate) struct PipelineSpec {
     pub(crate) checkpoint_interval: Duration,
     /// Abort once this many orders have been read.
     pub(crate) crash_after: Option<u64>,
+    /// Create tasks many in one call.
+    pub(crate) batch: bool,
 }
