@@ -12,6 +12,7 @@ mod closing;
 mod creating;
 mod failing;
 mod naming;
+mod operations;
 mod pacing;
 mod queues;
 mod rejecting;

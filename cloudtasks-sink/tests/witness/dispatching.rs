@@ -1,110 +1,13 @@
-//! The sink against the `cloud-tasks-emulator` crate, whose answers its authors hold to recordings
-//! of the real service: over a real socket, with real dispatch to an HTTP server.
-#![expect(
-    clippy::unwrap_used,
-    clippy::disallowed_methods,
-    clippy::wildcard_enum_match_arm,
-    reason = "a test that cannot go on fails, spawns its servers, and names the variant it means"
-)]
+//! Tasks of the sink, dispatched for real.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::time::Duration;
 
-use bytes::Bytes;
-use cloudtasks_sink::{
-    Batch, CloudTasksSink, Endpoint, HttpMethod, HttpTask, QueueName, SinkError,
-};
+use cloudtasks_sink::{Batch, CloudTasksSink, HttpMethod, HttpTask, QueueName, SinkError};
 use connector_core::{Checkpoint, Epoch, FailureHandler, Receipt, Rejected, Verdict};
 use futures::SinkExt;
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
-use tokio::net::TcpListener;
-use tokio::sync::mpsc;
 
-const QUEUE: &str = "projects/demo/locations/us-central1/queues/q1";
-
-/// Longer than a dispatch over loopback ever takes.
-const LIMIT: Duration = Duration::from_secs(60);
-
-/// A call as it reached the target.
-#[derive(Debug)]
-struct Call {
-    method: String,
-    target: String,
-    headers: BTreeMap<String, String>,
-    body: Bytes,
-}
-
-/// An HTTP server that answers 200 to everything and shows what it was asked.
-async fn target() -> (SocketAddr, mpsc::Receiver<Call>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let (calls, seen) = mpsc::channel(1_000);
-    tokio::spawn(async move {
-        loop {
-            let (stream, _) = listener.accept().await.unwrap();
-            let calls = calls.clone();
-            let service = service_fn(move |request: Request<Incoming>| {
-                let calls = calls.clone();
-                async move {
-                    let (head, body) = request.into_parts();
-                    let headers = head.headers.iter().map(|(name, value)| {
-                        (
-                            name.to_string(),
-                            String::from_utf8_lossy(value.as_bytes()).into_owned(),
-                        )
-                    });
-                    let call = Call {
-                        method: head.method.to_string(),
-                        target: head.uri.to_string(),
-                        headers: headers.collect(),
-                        body: body.collect().await.unwrap().to_bytes(),
-                    };
-                    calls.send(call).await.unwrap();
-                    Ok::<_, Infallible>(Response::new(Full::new(Bytes::new())))
-                }
-            });
-            tokio::spawn(async move {
-                // A connection that the emulator gives up is none of the test's business.
-                let _served = hyper::server::conn::http1::Builder::new()
-                    .serve_connection(TokioIo::new(stream), service)
-                    .await;
-            });
-        }
-    });
-    (address, seen)
-}
-
-/// The emulator with one queue.
-async fn witness() -> Endpoint {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let issuer = format!("http://{address}");
-    tokio::spawn(async move {
-        cloud_tasks_emulator::serve(listener, issuer, vec![QUEUE.to_owned()])
-            .await
-            .unwrap();
-    });
-    Endpoint::emulator(&address.to_string()).unwrap()
-}
-
-async fn next(calls: &mut mpsc::Receiver<Call>) -> Call {
-    tokio::time::timeout(LIMIT, calls.recv())
-        .await
-        .unwrap()
-        .unwrap()
-}
-
-fn tasks(endpoint: Endpoint) -> cloudtasks_sink::SinkBuilder<HttpTask> {
-    CloudTasksSink::builder(|task: &HttpTask| Ok(Some(task.clone())))
-        .queue(QUEUE.parse().unwrap())
-        .endpoint(endpoint)
-}
+use crate::servers::{QUEUE, next, target, tasks, witness};
 
 #[tokio::test]
 async fn a_task_is_dispatched_with_its_method_headers_and_body() {
@@ -151,29 +54,6 @@ async fn every_method_is_dispatched() {
         assert_eq!(call.method, method.to_string());
         assert_eq!(call.body.is_empty(), !method.takes_body(), "{method}");
     }
-}
-
-#[tokio::test]
-async fn an_oidc_token_is_added_for_the_account_and_audience() {
-    let (address, mut calls) = target().await;
-    let mut sink = tasks(witness().await).build().unwrap();
-    let url = format!("http://{address}/");
-    let account = "caller@demo.iam.gserviceaccount.com";
-    sink.send(
-        HttpTask::post(url)
-            .unwrap()
-            .oidc(account, Some("https://audience.example")),
-    )
-    .await
-    .unwrap();
-    let call = next(&mut calls).await;
-    let token = call.headers["authorization"]
-        .strip_prefix("Bearer ")
-        .unwrap();
-    let claims = token.split('.').nth(1).unwrap();
-    let claims = base64_url(claims);
-    assert!(claims.contains(account), "{claims}");
-    assert!(claims.contains("https://audience.example"), "{claims}");
 }
 
 #[tokio::test]
@@ -325,29 +205,6 @@ async fn a_checkpoint_covers_a_thousand_dispatched_tasks() {
         let call = next(&mut calls).await;
         seen.insert(String::from_utf8(call.body.to_vec()).unwrap());
     }
-}
-
-/// Decodes the part of a token that is base64 in its URL alphabet, without padding.
-fn base64_url(text: &str) -> String {
-    let value = |byte: u8| match byte {
-        b'A'..=b'Z' => byte - b'A',
-        b'a'..=b'z' => byte - b'a' + 26,
-        b'0'..=b'9' => byte - b'0' + 52,
-        b'-' => 62,
-        b'_' => 63,
-        other => panic!("{other}"),
-    };
-    let mut bytes = Vec::new();
-    let (mut bits, mut held) = (0u32, 0);
-    for byte in text.bytes() {
-        bits = bits << 6 | u32::from(value(byte));
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            bytes.push(u8::try_from(bits >> held & 0xff).unwrap());
-        }
-    }
-    String::from_utf8(bytes).unwrap()
 }
 
 /// The witness serves BatchCreateTasks as it was recorded: with a verdict for each task.
