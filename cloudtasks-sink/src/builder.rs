@@ -1,22 +1,24 @@
 //! How a sink is set up.
 
+mod patience;
 mod reach;
 mod restored;
 mod sink_driver;
+mod staging;
 mod traffic;
 
 pub use sink_driver::SinkDriver;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use connector_core::{
-    Budget, DestinationResolver, Encode, Fail, FailureHandler, Fixed, Limits, Restored,
+    Budget, DestinationResolver, Encode, Fail, FailureHandler, Fixed, Limits, Receipt, Restored,
 };
 use gcp_wire::{Connection, ConnectionOptions, Credentials, Endpoint, QueueName, Service};
 
-use crate::driver::{Driver, Shared, clock};
+use crate::driver::clock::{self, WallClock};
+use crate::driver::{Driver, Shared};
 use crate::error::BuildError;
 use crate::event;
 use crate::machine::Machine;
@@ -46,6 +48,10 @@ pub struct SinkBuilder<R> {
     options: Options,
     /// The setting by which the limits were changed.
     limited_by: Option<&'static str>,
+    /// A setting that is for sinks that stage, and was given.
+    staged_by: Option<&'static str>,
+    keep_expired: bool,
+    wall: WallClock,
     budget: Option<Budget>,
     restored: Vec<Restored<SinkState>>,
 }
@@ -64,6 +70,9 @@ impl<R> SinkBuilder<R> {
             credentials: Credentials::application_default(),
             options: Options::default(),
             limited_by: None,
+            staged_by: None,
+            keep_expired: false,
+            wall: WallClock::default(),
             budget: None,
             restored: Vec::new(),
         }
@@ -202,21 +211,6 @@ impl<R> SinkBuilder<R> {
         self
     }
 
-    /// Ends the sink when records wait and none gets a verdict for this long, or the failure
-    /// handler owes one answer for this long. Default: 600 s, far above what the retries of one
-    /// record take (176 s at worst), so that it only ever catches what stands still.
-    pub const fn progress_timeout(mut self, timeout: Duration) -> Self {
-        self.options.progress_timeout = timeout;
-        self
-    }
-
-    /// How long `close` may take to give every accepted record its verdict. Default: 30 s, within
-    /// the grace that container platforms give to a process.
-    pub const fn close_timeout(mut self, budget: Duration) -> Self {
-        self.options.close_timeout = budget;
-        self
-    }
-
     /// Keeps numbers of its own for each of the first `queues` queues of a run, see
     /// [`destination_stats`](crate::CloudTasksSink::destination_stats). Default 0: none.
     ///
@@ -230,6 +224,12 @@ impl<R> SinkBuilder<R> {
 
     /// Restores the newest state that was ever durable: the next epochs must lie above it. Takes an
     /// `Option`, for a first start, as well as a list.
+    ///
+    /// In [`Delivery::Staged`](crate::Delivery::Staged) the tasks that the states name are committed
+    /// by the sink itself, at
+    /// once ([`restored`](CloudTasksSink::restored) is the receipt); a task that several states name
+    /// is created once. A state goes to one sink only. Of a state whose epoch is marked as settled
+    /// nothing is created again, and nothing expires.
     pub fn restore(mut self, restored: impl IntoIterator<Item = Restored<SinkState>>) -> Self {
         self.restored.extend(restored);
         self
@@ -269,6 +269,9 @@ impl<R> SinkBuilder<R> {
             credentials,
             options,
             limited_by,
+            staged_by,
+            keep_expired,
+            wall,
             budget,
             restored,
         } = self;
@@ -283,9 +286,12 @@ impl<R> SinkBuilder<R> {
             }
             (Some(key), false) => Naming::ByKey(key),
             (None, true) => Naming::Minted,
+            // Without a name of its own a task could not be asked for again.
+            (None, false) if options.staged().is_some() => Naming::Minted,
             (None, false) => Naming::ByService,
         };
         let hosts = hosts.map(allowed).transpose()?;
+        staging::check(&options, staged_by, limited_by, budget.is_some())?;
         let budget = match (budget, limited_by) {
             (Some(_), Some(first)) => {
                 return Err(BuildError::Conflict {
@@ -294,9 +300,17 @@ impl<R> SinkBuilder<R> {
                 });
             }
             (Some(budget), None) => budget,
-            (None, _) => Budget::new(options.limits),
+            (None, _) => Budget::new(match options.staged() {
+                Some(_) => options.stage,
+                None => options.limits,
+            }),
         };
+        let (now, today) = (clock::now(), wall.now());
         let newest = restored::newest(&restored, &options.instance)?;
+        let tasks = match options.staged() {
+            Some(settings) => restored::tasks(restored, now, today, settings.window, keep_expired)?,
+            None => restored::none_staged(&restored)?,
+        };
         let connection_options = ConnectionOptions::default()
             .channels(options.channels)
             .client(CONNECTOR, env!("CARGO_PKG_VERSION"));
@@ -315,7 +329,22 @@ impl<R> SinkBuilder<R> {
         if limited_by.is_some() && options.limits.items > carried {
             event::more_than_carried(&instance, options.limits.items, carried);
         }
-        let shared = Arc::new(Shared::new(machine, member, instance));
+        let mut owed = None;
+        if let Some(settings) = options.staged() {
+            let kept = tasks.kept.len();
+            let commit;
+            (machine, commit) = machine.staging(now, today, settings, newest, tasks);
+            member.charge(machine.held());
+            owed = commit.map(|commit| (commit, Receipt::channel()));
+            if kept > 0 {
+                event::kept_before(&instance, kept);
+            }
+        }
+        let shared = Arc::new(Shared::new(machine, member, instance, wall));
+        let owed = owed.map(|(commit, (resolver, receipt))| {
+            shared.lock().receipts.commits.insert(commit, resolver);
+            receipt
+        });
         let driver = Driver::new(
             Arc::clone(&shared),
             connection,
@@ -330,7 +359,7 @@ impl<R> SinkBuilder<R> {
             largest: options.largest_task,
         };
         Ok((
-            CloudTasksSink::new(preparation, shared),
+            CloudTasksSink::new(preparation, shared, owed),
             SinkDriver::new(Box::pin(driver.into_future())),
         ))
     }

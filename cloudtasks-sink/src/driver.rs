@@ -1,5 +1,6 @@
 //! Performs what the machine wants, and tells it what happened.
 
+mod calls;
 pub(crate) mod clock;
 #[cfg(feature = "metrics")]
 mod published;
@@ -14,22 +15,18 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use connector_core::{CheckpointError, FailureHandler, Verdict};
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
-use gcp_wire::proto::longrunning::{GetOperationRequest, Operation};
-use gcp_wire::proto::tasks::{GetQueueRequest, Queue};
-use gcp_wire::{Connection, EncodedBody, QueueName, RpcError, method};
+use gcp_wire::proto::longrunning::Operation;
+use gcp_wire::proto::tasks::Queue;
+use gcp_wire::{Connection, QueueName, RpcError};
 use tokio::time::Sleep;
 
 use crate::SinkError;
 use crate::event;
 use crate::machine::{Answer, CallId, Effect, JobId, RecordId, Report};
-
-/// How long the first look at a queue may hold up the queue's records.
-const LOOK_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Effects performed and answers taken in before the driver looks at everything else again.
 const PER_TURN: usize = 128;
@@ -49,6 +46,11 @@ pub(crate) struct Driver {
 /// An answer of the service.
 enum Answered {
     Create(RecordId, Answer),
+    /// The call was not made: it had become too late.
+    Late(RecordId),
+    LateBatch(CallId),
+    /// As `Create`, by a service whose clock is this far from ours.
+    Apart(RecordId, Answer, Duration),
     Batch(CallId, Result<Operation, RpcError>),
     Operation(CallId, Result<Operation, RpcError>),
     Queue(QueueName, Result<Box<Queue>, RpcError>),
@@ -142,6 +144,7 @@ impl Driver {
         let mut effects = Vec::new();
         {
             let mut inner = self.shared.lock();
+            inner.machine.handle_time_of_day(self.shared.wall().now());
             while effects.len() < PER_TURN
                 && let Some(effect) = inner.machine.poll_effect(now)
             {
@@ -170,12 +173,14 @@ impl Driver {
                 record,
                 queue,
                 request,
-            } => self.create(record, &queue, request),
+                not_after,
+            } => self.create(record, &queue, request, not_after),
             Effect::CreateBatch {
                 call,
                 queue,
                 request,
-            } => self.create_batch(call, &queue, request),
+                not_after,
+            } => self.create_batch(call, &queue, request, not_after),
             Effect::ReadOperation { call, operation } => self.read_operation(call, operation),
             Effect::ReadQueue { queue } => self.read_queue(queue),
             Effect::Handle { job, rejected } => {
@@ -191,7 +196,10 @@ impl Driver {
             Effect::Release(amount) => self.shared.member().release(amount),
             Effect::Snapshot { epoch, outcome } => self.shared.resolve_snapshot(epoch, outcome),
             Effect::Committed { commit, committed } => {
-                self.shared.resolve_commit(commit, committed);
+                self.shared.resolve_commit(commit, Ok(committed));
+            }
+            Effect::Unconfirmed { commit, error } => {
+                self.shared.resolve_commit(commit, Err(error));
             }
             Effect::Submitted { record, outcome } => {
                 self.shared.resolve_submitted(record, outcome);
@@ -200,68 +208,6 @@ impl Driver {
             Effect::Report(report) => self.report(report),
             Effect::Ended => self.shared.resolve_end(),
         }
-    }
-
-    fn create(&self, record: RecordId, queue: &QueueName, request: Bytes) {
-        let connection = self.connection.clone();
-        let (queue, deadline) = (queue.clone(), self.attempt_deadline);
-        let span = event::creating(self.shared.instance(), &queue, record);
-        let call = async move {
-            let body = EncodedBody::from(request);
-            let call =
-                connection.call_encoded(&method::CREATE_TASK, queue.as_str(), body, deadline);
-            let outcome = event::within(span, call).await;
-            let answer = match outcome {
-                Ok(task) => Answer::Created(task.name),
-                Err(error) => Answer::Failed(error),
-            };
-            Answered::Create(record, answer)
-        };
-        self.calls.push(call.boxed());
-    }
-
-    fn create_batch(&self, id: CallId, queue: &QueueName, request: Bytes) {
-        let connection = self.connection.clone();
-        let (queue, deadline) = (queue.clone(), self.attempt_deadline);
-        let span = event::creating_batch(self.shared.instance(), &queue, id);
-        let call = async move {
-            let body = EncodedBody::from(request);
-            let method = &method::BATCH_CREATE_TASKS;
-            let call = connection.call_encoded(method, queue.as_str(), body, deadline);
-            let outcome = event::within(span, call).await;
-            Answered::Batch(id, outcome)
-        };
-        self.calls.push(call.boxed());
-    }
-
-    fn read_operation(&self, id: CallId, operation: String) {
-        let connection = self.connection.clone();
-        let deadline = self.attempt_deadline;
-        let call = async move {
-            let request = GetOperationRequest {
-                name: operation.clone(),
-            };
-            let outcome = connection
-                .call(&method::GET_OPERATION, &operation, request, deadline)
-                .await;
-            Answered::Operation(id, outcome)
-        };
-        self.calls.push(call.boxed());
-    }
-
-    fn read_queue(&self, queue: QueueName) {
-        let connection = self.connection.clone();
-        let deadline = self.attempt_deadline.min(LOOK_DEADLINE);
-        let call = async move {
-            let request = GetQueueRequest {
-                name: queue.as_str().to_owned(),
-            };
-            let outcome = connection
-                .call(&method::GET_QUEUE, queue.as_str(), request, deadline)
-                .await;
-            Answered::Queue(queue, outcome.map(Box::new))
-        };
-        self.calls.push(call.boxed());
     }
 
     fn take_answers(&mut self, first: Answered) {
@@ -273,6 +219,7 @@ impl Driver {
         }
         let now = clock::now();
         let mut inner = self.shared.lock();
+        inner.machine.handle_time_of_day(self.shared.wall().now());
         for answer in answers {
             match answer {
                 Answered::Create(record, answer) => {
@@ -280,6 +227,14 @@ impl Driver {
                         .machine
                         .handle_answer(now, record, answer, fastrand::f64());
                 }
+                Answered::Apart(record, answer, apart) => {
+                    inner
+                        .machine
+                        .handle_answer(now, record, answer, fastrand::f64());
+                    inner.machine.fail(SinkError::ClockApart { apart });
+                }
+                Answered::Late(record) => inner.machine.handle_late(now, record),
+                Answered::LateBatch(call) => inner.machine.handle_late_batch(now, call),
                 Answered::Batch(call, answer) => {
                     inner
                         .machine
@@ -320,6 +275,17 @@ impl Driver {
             } => {
                 event::retrying(instance, &queue, failures, &error);
             }
+            Report::Holding {
+                queue,
+                waiting,
+                error,
+            } => event::holding(instance, &queue, waiting, &error),
+            Report::Kept {
+                queue,
+                why,
+                times,
+                cause,
+            } => event::kept(instance, &queue, why, times, cause.as_deref()),
             Report::WaitingForRoom { after } => {
                 event::waiting_for_room(instance, after, &self.shared.member().budget().holders());
             }

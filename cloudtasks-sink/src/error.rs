@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use connector_core::{Cause, CheckpointError, RejectedReason, StateError};
+use connector_core::{Cause, CheckpointError, Limits, RejectedReason, StateError};
 use gcp_wire::{QueueName, RpcError, WireError};
 
 /// Why a sink ended, or why one call had no effect.
@@ -141,6 +141,45 @@ pub enum SinkError {
         /// The full name of the queue.
         queue: QueueName,
     },
+    /// The stage is full of records that the host has not committed, and it neither takes a
+    /// checkpoint nor commits one.
+    #[error(
+        "the stage is full ({items} tasks of {bytes} bytes) and no checkpoint was taken within {}s (progress_timeout); what is sealed is in the last saved state and the rest stays owed, take checkpoints more often or raise stage", after.as_secs_f64()
+    )]
+    StageFull {
+        /// Tasks without a verdict.
+        items: usize,
+        /// Their bytes, as encoded requests.
+        bytes: usize,
+        /// How long the host waited for room.
+        after: Duration,
+    },
+    /// More committed tasks would have to be kept aside than the quarantine takes.
+    #[error(
+        "{kept} committed tasks are kept aside, which is all that the quarantine takes ({limit:?}); nothing was lost, the last saved state names every task, resolve what is kept aside (expired, refused) or raise quarantine"
+    )]
+    QuarantineFull {
+        /// Tasks that are kept aside.
+        kept: usize,
+        /// The limit.
+        limit: Limits,
+    },
+    /// The sink was closed with records in its stage that the host had not committed.
+    #[error(
+        "the sink was closed with {staged} staged records that were not committed; no task was made of them, the last saved state names those it covers and the others come again from the source, end a run with finish()"
+    )]
+    Uncommitted {
+        /// Records whose epoch was not committed.
+        staged: usize,
+    },
+    /// The clock here and the service's are so far apart that deadlines mean nothing.
+    #[error(
+        "the clock here and the service's are {}s apart, and tasks are sent by the clock; everything without a verdict is in the last saved state or stays owed, set the clock right and rebuild", apart.as_secs()
+    )]
+    ClockApart {
+        /// How far.
+        apart: Duration,
+    },
     /// Closing took longer than its budget.
     #[error(
         "closing took longer than {}s (close_timeout); {pending} accepted records are not known to be tasks, they come again after a restore from the last saved state", after.as_secs_f64()
@@ -254,6 +293,41 @@ pub enum BuildError {
     Host {
         /// The entry.
         host: String,
+    },
+    /// The window in which a staged task may be sent is empty.
+    #[error(
+        "name_retention ({name_retention:?}) is not longer than retention_margin ({margin:?}), so that no task could ever be sent again safely"
+    )]
+    Window {
+        /// How long the service remembers names.
+        name_retention: Duration,
+        /// What is taken off for clocks and late requests.
+        margin: Duration,
+    },
+    /// The restored state names tasks whose recovery deadline has passed: they may have been
+    /// created and forgotten, so that they are not created now.
+    #[error(
+        "{expired} of {tasks} committed tasks in the restored state are past their recovery deadline, the oldest by {}s; nothing was created and the state is as it was: build with keep_expired() to keep them aside and resolve each one (force, discard, mark committed), or restore with settled(true) if all of the epoch is known to be created, or with a longer name_retention if your queues keep names that long",
+        .late.as_secs()
+    )]
+    Expired {
+        /// Tasks past their deadline.
+        expired: usize,
+        /// Tasks that the state names as owed.
+        tasks: usize,
+        /// How long the oldest is past its deadline; zero where its seal lies ahead of the clock,
+        /// so that its age is unknown.
+        late: Duration,
+    },
+    /// The restored state names tasks that only a staging sink may create.
+    #[error(
+        "the restored state names {tasks} staged tasks ({kept} kept aside) and the sink is not to stage; nothing was created, build with Delivery::Staged until they are, then change the delivery"
+    )]
+    StagedState {
+        /// Tasks that the state names as owed.
+        tasks: usize,
+        /// Tasks that are kept aside.
+        kept: usize,
     },
     /// A saved state cannot be restored.
     #[error("the sink cannot be restored")]

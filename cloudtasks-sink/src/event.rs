@@ -9,6 +9,8 @@ use tracing::Instrument as _;
 use crate::error::SinkError;
 use crate::machine::{CallId, RecordId};
 use crate::queue_state::QueueState;
+use crate::resolution::Resolution;
+use crate::state::KeptReason;
 
 /// Creates fail and are tried again.
 pub(crate) fn retrying(instance: &str, queue: &QueueName, failures: u64, error: &RpcError) {
@@ -126,6 +128,54 @@ pub(crate) async fn within<T>(
     let code = outcome.as_ref().map_or_else(RpcError::code, |_| Code::Ok);
     span.record("code", code.name());
     outcome
+}
+
+/// Committed tasks wait for their queue.
+pub(crate) fn holding(instance: &str, queue: &QueueName, waiting: usize, error: &RpcError) {
+    tracing::warn!(
+        instance,
+        queue = queue.as_str(),
+        waiting,
+        error = %error,
+        "A queue takes no tasks; those committed for it wait and are not lost."
+    );
+}
+
+/// Committed tasks were kept aside.
+pub(crate) fn kept(
+    instance: &str,
+    queue: &QueueName,
+    why: KeptReason,
+    times: u64,
+    cause: Option<&str>,
+) {
+    tracing::error!(
+        instance,
+        queue = queue.as_str(),
+        ?why,
+        times,
+        cause,
+        "Committed tasks were not created and are kept aside for an operator."
+    );
+}
+
+/// The restored state has tasks that an operator has not resolved.
+pub(crate) fn kept_before(instance: &str, kept: usize) {
+    tracing::warn!(
+        instance,
+        kept,
+        "Tasks of an earlier run are kept aside for an operator."
+    );
+}
+
+/// An operator resolved a task that was kept aside.
+pub(crate) fn resolved(instance: &str, task: &str, resolution: Resolution) {
+    tracing::warn!(
+        instance,
+        task,
+        ?resolution,
+        "An operator resolved a task that was kept aside."
+    );
 }
 
 /// The sink ended with an error.

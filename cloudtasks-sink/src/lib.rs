@@ -2,6 +2,7 @@
 
 mod body;
 mod builder;
+mod delivery;
 mod driver;
 mod error;
 mod event;
@@ -10,6 +11,7 @@ mod naming;
 mod options;
 mod queue_state;
 mod request;
+mod resolution;
 mod sink;
 mod state;
 mod stats;
@@ -18,12 +20,14 @@ mod task;
 
 pub use body::{BodyError, BodyFormat, Charset, ContentType, Csv, Form, Json, Text};
 pub use builder::{SinkBuilder, SinkDriver};
+pub use delivery::Delivery;
 pub use error::{BuildError, SinkError};
 pub use machine::{Batch, Ramp, RetryBudget};
 pub use naming::TaskKey;
 pub use queue_state::QueueState;
+pub use resolution::{Resolution, ResolveError};
 pub use sink::CloudTasksSink;
-pub use state::SinkState;
+pub use state::{KeptReason, KeptTask, SinkState, StagedTask};
 pub use stats::{DestinationStats, Stats};
 pub use submitted::Submitted;
 pub use task::{

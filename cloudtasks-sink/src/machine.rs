@@ -25,6 +25,7 @@ mod room;
 mod sending;
 mod settings;
 mod shortage;
+mod staged;
 mod streak;
 mod throttle;
 mod verdicts;
@@ -38,6 +39,7 @@ pub(crate) use handling::JobId;
 pub(crate) use inflight::{Create, RecordId};
 pub(crate) use settings::Settings;
 pub use settings::{Batch, RetryBudget};
+pub(crate) use staged::{Release, RestoredTasks, StagedSettings};
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
@@ -59,6 +61,7 @@ use parking::Parking;
 use phase::Phase;
 use room::RoomWait;
 use shortage::Shortage;
+use staged::Staged;
 use streak::Streak;
 use throttle::Throttle;
 
@@ -73,6 +76,8 @@ pub(crate) struct Machine {
     parking: Parking,
     /// The calls that create many tasks, where records are not created one by one.
     batches: Option<Batches>,
+    /// What is part of the state until its commit, where tasks are created on commit.
+    staged: Option<Staged>,
     handling: Handling,
     barriers: Barriers,
     /// The outcome of the host's flush, until it is fetched.
@@ -112,6 +117,7 @@ impl Machine {
             gate: Gate::new(settings.queue_looks, settings.pacing),
             parking: Parking::default(),
             batches: None,
+            staged: None,
             handling: Handling::default(),
             barriers: Barriers::default(),
             flushed: None,
@@ -142,12 +148,14 @@ impl Machine {
     pub(crate) fn await_room(&mut self, now: Instant) {
         if !self.phase.has_ended() {
             self.room.start(now);
+            self.host_waits(now);
         }
     }
 
     /// The host has got room.
     pub(crate) fn get_room(&mut self) {
         self.room.end();
+        self.host_goes_on();
     }
 
     /// Whether the sink takes records. After a terminal error the first call gets the error itself.
@@ -179,6 +187,7 @@ impl Machine {
             let report = Report::WaitingForRoom { after };
             self.effects.push_back(Effect::Report(report));
         }
+        self.handle_staged_timeout(now);
         let pending = self.inflight.len();
         let limit = self.settings.progress_timeout;
         if let Some(since) = self.handling.oldest()
@@ -220,8 +229,9 @@ impl Machine {
                     self.next_create(now)
                 }
             })
-            // Looking for the next one may have ended the sink.
-            .or_else(|| self.next_told());
+            // Looking for the next one may have ended the sink, or found a queue to look at first.
+            .or_else(|| self.next_told())
+            .or_else(|| self.next_look());
         if next.is_none() {
             let is_short = self.lacks_streams();
             self.shortage.observe(now, is_short);
@@ -256,6 +266,7 @@ impl Machine {
             self.watch.deadline(),
             self.phase.deadline(),
             self.room.deadline(),
+            self.staged_timeout(),
         ]
         .into_iter()
         .flatten()
@@ -272,12 +283,18 @@ impl Machine {
         let aside = self.gate.aside();
         let states = self.gate.states();
         let stopped = states.filter(|(_, state)| state.is_stopped()).count();
+        let ((held, kept), staged) = (self.held_and_kept(), self.inflight.staged());
         Stats {
             in_flight: number(sent),
             parked: number(parked),
             waiting: number(waiting),
             held_back: number(aside),
-            with_handler: number(self.inflight.len() - sent - parked - waiting - aside),
+            staged: number(staged),
+            held: number(held),
+            kept: number(kept),
+            with_handler: number(
+                self.inflight.len() - sent - parked - waiting - aside - staged - held,
+            ),
             pending: number(self.inflight.len()),
             pending_bytes: number(self.inflight.held().bytes),
             consecutive_rejections: self.streak.length().into(),
@@ -325,6 +342,7 @@ impl Machine {
             return;
         };
         self.ledger.settle(record.place, outcome);
+        self.stage_moved(now, id);
         self.free(record.held);
         if record.submitted {
             self.effects.push_back(Effect::Submitted {
@@ -358,6 +376,7 @@ impl Machine {
         }
         self.handling.clear();
         self.barriers.clear();
+        self.clear_stage();
         self.watch.disarm();
         self.room.end();
         self.effects.push_back(Effect::Wake);

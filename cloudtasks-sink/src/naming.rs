@@ -96,9 +96,16 @@ pub(crate) fn hashed(key: &str) -> String {
         })
 }
 
-/// A random task id: 122 random bits (a version 4 UUID) in 32 hexadecimal characters.
+/// A random task id: 128 bits in 32 hexadecimal characters.
+///
+/// Each byte of a version 4 UUID but the two that hold its version and variant is random; of two
+/// UUIDs enough are.
 pub(crate) fn minted() -> String {
-    Uuid::new_v4().simple().to_string()
+    let (first, second) = (Uuid::new_v4(), Uuid::new_v4());
+    let mut bytes = *first.as_bytes();
+    bytes[6] = second.as_bytes()[0];
+    bytes[8] = second.as_bytes()[1];
+    Uuid::from_bytes(bytes).simple().to_string()
 }
 
 #[cfg(test)]

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use connector_core::Limits;
 
+use crate::delivery::Delivery;
 use crate::error::BuildError;
-use crate::machine::{Batch, Pacing, Ramp, RetryBudget, Settings};
+use crate::machine::{Batch, Pacing, Ramp, RetryBudget, Settings, StagedSettings};
 
 /// Requests that one HTTP/2 connection carries at a time: Google's front ends allow 100.
 const STREAMS_PER_CHANNEL: usize = 100;
@@ -17,6 +18,10 @@ const LONGEST_ATTEMPT: Duration = Duration::from_secs(30);
 /// The largest encoded task the service was seen to store: 1 MiB less 5 bytes. What it adds itself
 /// (times, a name, a User-Agent) comes on top of what is measured here.
 const LARGEST_TASK: usize = 1024 * 1024 - 5;
+
+/// What is taken off the time that names are remembered: a call's own deadline (30 s at most), clocks
+/// that differ (1 min), and calls that arrive long after their client gave up, with room to spare.
+const LEAST_MARGIN: Duration = Duration::from_secs(600);
 
 /// Every setting with a default. The reasons stand with the builder's methods.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +43,10 @@ pub(crate) struct Options {
     pub(crate) queue_rate: Option<f64>,
     pub(crate) max_consecutive_rejections: Option<NonZeroU32>,
     pub(crate) destination_stats: usize,
+    pub(crate) delivery: Delivery,
+    pub(crate) stage: Limits,
+    pub(crate) retention_margin: Duration,
+    pub(crate) quarantine: Limits,
 }
 
 impl Default for Options {
@@ -63,6 +72,10 @@ impl Default for Options {
             queue_rate: None,
             max_consecutive_rejections: NonZeroU32::new(100),
             destination_stats: 0,
+            delivery: Delivery::Flush,
+            stage: Limits::new(20_000, 256 * 1024 * 1024),
+            retention_margin: LEAST_MARGIN,
+            quarantine: Limits::new(10_000, 64 * 1024 * 1024),
         }
     }
 }
@@ -82,6 +95,30 @@ impl Options {
                 format!("{:?}", self.limits),
                 "at least one item and one byte",
             );
+        }
+        for (setting, limits) in [("stage", self.stage), ("quarantine", self.quarantine)] {
+            if limits.items == 0 || limits.bytes == 0 {
+                return range(
+                    setting,
+                    format!("{limits:?}"),
+                    "at least one item and one byte",
+                );
+            }
+        }
+        if self.retention_margin < LEAST_MARGIN {
+            return range(
+                "retention_margin",
+                format!("{:?}", self.retention_margin),
+                "at least 10 min",
+            );
+        }
+        if let Delivery::Staged { name_retention } = self.delivery
+            && name_retention <= self.retention_margin
+        {
+            return Err(BuildError::Window {
+                name_retention,
+                margin: self.retention_margin,
+            });
         }
         if self.largest_task == Some(0) {
             return range("largest_task", "0".to_owned(), "at least 1 byte, or None");
@@ -199,6 +236,18 @@ impl Options {
         self.channels * STREAMS_PER_CHANNEL * each
     }
 
+    /// What a sink that stages is told; nothing for one that does not.
+    pub(crate) const fn staged(&self) -> Option<StagedSettings> {
+        match self.delivery {
+            Delivery::Flush => None,
+            Delivery::Staged { name_retention } => Some(StagedSettings {
+                window: name_retention.saturating_sub(self.retention_margin),
+                stage: self.stage,
+                quarantine: self.quarantine,
+            }),
+        }
+    }
+
     pub(crate) const fn machine(&self) -> Settings {
         Settings {
             queue_looks: self.queue_check,
@@ -219,149 +268,4 @@ impl Options {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MINUTE: Duration = Duration::from_secs(60);
-
-    #[test]
-    fn the_defaults_are_the_documented_ones() {
-        let options = Options::default();
-        assert_eq!(options.instance, "0");
-        assert_eq!(options.limits, Limits::new(1_000, 67_108_864));
-        assert_eq!(options.largest_task, Some(1_048_571));
-        assert_eq!(options.batch, None);
-        assert_eq!(options.channels, 1);
-        assert_eq!(options.attempt_deadline, Duration::from_secs(20));
-        let budget = |attempts, first, cap| {
-            RetryBudget::new(
-                attempts,
-                Duration::from_millis(first),
-                Duration::from_millis(cap),
-            )
-        };
-        assert_eq!(options.retries, budget(8, 100, 10_000));
-        assert_eq!(options.queue_missing_retries, budget(3, 500, 2_000));
-        assert_eq!(options.progress_timeout, Duration::from_secs(600));
-        assert_eq!(options.close_timeout, Duration::from_secs(30));
-        assert!(options.queue_check && !options.allow_url_overrides);
-        assert_eq!((options.ramp, options.queue_rate), (None, None));
-        assert_eq!(options.max_consecutive_rejections, NonZeroU32::new(100));
-        assert_eq!(options.destination_stats, 0);
-        assert!(options.check().is_ok());
-    }
-
-    #[test]
-    fn a_setting_out_of_range_is_refused_by_name() {
-        let second = Duration::from_secs(1);
-        let wrong = |change: fn(&mut Options)| {
-            let mut options = Options::default();
-            change(&mut options);
-            options.check().unwrap_err().to_string()
-        };
-        let cases = [
-            (
-                "limits",
-                wrong(|options| options.limits = Limits::new(0, 1)),
-            ),
-            (
-                "limits",
-                wrong(|options| options.limits = Limits::new(1, 0)),
-            ),
-            (
-                "largest_task is 0",
-                wrong(|options| options.largest_task = Some(0)),
-            ),
-            (
-                "batching is 101 tasks",
-                wrong(|options| options.batch = Some(Batch::up_to(101))),
-            ),
-            (
-                "batching is 0 tasks",
-                wrong(|options| options.batch = Some(Batch::up_to(0))),
-            ),
-            (
-                "batching is 3670017 bytes",
-                wrong(|options| options.batch = Some(Batch::up_to(9).bytes(3_670_017))),
-            ),
-            ("channels is 0", wrong(|options| options.channels = 0)),
-            ("channels is 257", wrong(|options| options.channels = 257)),
-            (
-                "attempt_deadline is 0ns",
-                wrong(|o| o.attempt_deadline = Duration::ZERO),
-            ),
-            (
-                "attempt_deadline is 31s",
-                wrong(|o| o.attempt_deadline = Duration::from_secs(31)),
-            ),
-            (
-                "progress_timeout is 0ns",
-                wrong(|o| o.progress_timeout = Duration::ZERO),
-            ),
-            (
-                "close_timeout is 0ns",
-                wrong(|o| o.close_timeout = Duration::ZERO),
-            ),
-            ("retries is 0 attempts", wrong(|o| o.retries.attempts = 0)),
-            (
-                "retries is a first delay of 1ns",
-                wrong(|o| {
-                    o.retries.first = Duration::from_nanos(1);
-                }),
-            ),
-            (
-                "queue_missing_retries",
-                wrong(|o| o.queue_missing_retries.attempts = 0),
-            ),
-            ("queue_rate is 0", wrong(|o| o.queue_rate = Some(0.0))),
-            (
-                "queue_rate is NaN",
-                wrong(|o| o.queue_rate = Some(f64::NAN)),
-            ),
-            (
-                "ramp is 0 tasks",
-                wrong(|o| o.ramp = Some(Ramp::new(0.0, 2.0, MINUTE))),
-            ),
-            (
-                "ramp is a growth of 0.9",
-                wrong(|o| o.ramp = Some(Ramp::new(1.0, 0.9, MINUTE))),
-            ),
-            (
-                "ramp is every 0ns",
-                wrong(|o| o.ramp = Some(Ramp::new(1.0, 2.0, Duration::ZERO))),
-            ),
-        ];
-        for (name, text) in cases {
-            assert!(text.contains(name), "{text}");
-        }
-        let options = Options {
-            queue_missing_retries: RetryBudget::new(3, 2 * second, second),
-            ..Options::default()
-        };
-        let text = options.check().unwrap_err().to_string();
-        assert!(text.contains("queue_missing_retries (2s)"), "{text}");
-        assert!(text.contains("cap (1s)"), "{text}");
-    }
-
-    #[test]
-    fn a_pace_slower_than_the_progress_timeout_is_refused_with_both_settings_named() {
-        let options = Options {
-            queue_rate: Some(1.0 / 601.0),
-            ..Options::default()
-        };
-        let text = options.check().unwrap_err().to_string();
-        assert!(text.contains("queue_rate"), "{text}");
-        assert!(text.contains("progress_timeout (600s)"), "{text}");
-    }
-
-    #[test]
-    fn a_progress_timeout_within_one_attempt_is_refused_with_both_settings_named() {
-        let options = Options {
-            progress_timeout: Duration::from_secs(20),
-            ..Options::default()
-        };
-        let text = options.check().unwrap_err().to_string();
-        assert!(text.contains("progress_timeout"), "{text}");
-        assert!(text.contains("attempt_deadline"), "{text}");
-    }
-}
+mod tests;

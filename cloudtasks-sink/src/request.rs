@@ -41,6 +41,11 @@ impl Request {
         })
     }
 
+    /// A task that is encoded already, name and all.
+    pub(crate) fn of_named(queue: &QueueName, task: &Bytes) -> Self {
+        Self::of_encoded(queue, "", task)
+    }
+
     fn encode(queue: &QueueName, task_len: usize, task: impl FnOnce(&mut BytesMut)) -> Self {
         let parent = queue.as_str().to_owned();
         // Two keys of one byte and two lengths of at most ten.

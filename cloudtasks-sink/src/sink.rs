@@ -1,5 +1,6 @@
 //! What the host holds.
 
+mod operator;
 mod preparation;
 
 pub(crate) use preparation::Preparation;
@@ -32,7 +33,8 @@ use preparation::Prepared;
 /// A sink that creates one Cloud Task per record.
 ///
 /// A `futures::Sink` of records that also takes part in its host's checkpoints: the receipt of a
-/// snapshot resolves when every record before the cut is a task, or was handed to the failure
+/// snapshot resolves when every record before the cut is a task (or, in
+/// [`Delivery::Staged`](crate::Delivery::Staged), part of the state), or was handed to the failure
 /// handler and that handler has flushed. See the [crate's documentation](crate) for what that
 /// guarantees.
 ///
@@ -47,6 +49,8 @@ pub struct CloudTasksSink<R> {
     waiting: bool,
     /// A flush of the machine is under way on behalf of `poll_flush`.
     flushing: bool,
+    /// The receipt of what the restore commits, until it is asked for.
+    restored: Option<Receipt<Committed>>,
 }
 
 impl<R> CloudTasksSink<R> {
@@ -72,13 +76,18 @@ impl<R> CloudTasksSink<R> {
         SinkBuilder::new(Box::new(encode))
     }
 
-    pub(crate) const fn new(preparation: Preparation<R>, shared: Arc<Shared>) -> Self {
+    pub(crate) const fn new(
+        preparation: Preparation<R>,
+        shared: Arc<Shared>,
+        restored: Option<Receipt<Committed>>,
+    ) -> Self {
         Self {
             preparation,
             shared,
             admitted: false,
             waiting: false,
             flushing: false,
+            restored,
         }
     }
 
@@ -148,10 +157,11 @@ impl<R> CloudTasksSink<R> {
             .collect()
     }
 
-    /// The receipt of what a restore commits by itself: nothing, since a restored state owes
-    /// nothing.
+    /// The receipt of what a restore commits by itself: the staged tasks that the restored state
+    /// names, and nothing where tasks are not staged. Asked again, it is ready with zero counts.
     pub fn restored(&mut self) -> Receipt<Committed> {
-        Receipt::ready(Committed::default())
+        let owed = self.restored.take();
+        owed.unwrap_or_else(|| Receipt::ready(Committed::default()))
     }
 
     /// Gives every accepted record its verdict, flushes the failure handler, and ends the sink.
@@ -199,7 +209,7 @@ impl<R> CloudTasksSink<R> {
             return Err(SinkError::NotReady);
         }
         self.admitted = true;
-        let prepared = match self.preparation.prepare(record, clock::time_of_day()) {
+        let prepared = match self.preparation.prepare(record, self.shared.wall().now()) {
             Ok(prepared) => prepared,
             Err(error) => {
                 let mut inner = self.shared.lock();
@@ -293,6 +303,9 @@ impl<R> Admission for CloudTasksSink<R> {
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<Room, SinkError>> {
         // Also where there is room: the host goes on to wait for its source, and hears of an end.
         self.shared.host().register(cx.waker());
+        if self.shared.lock().machine.wants_checkpoint() {
+            return Poll::Ready(Ok(Room::CheckpointWanted));
+        }
         self.poll_admission(cx).map_ok(|()| Room::Ready)
     }
 }
@@ -301,15 +314,7 @@ impl<R> Checkpoint for CloudTasksSink<R> {
     type State = SinkState;
 
     fn snapshot(&mut self, epoch: Epoch) -> Receipt<SinkState> {
-        let mut inner = self.shared.lock();
-        if let Err(error) = inner.machine.snapshot(clock::now(), epoch) {
-            return Receipt::failed(error);
-        }
-        let (resolver, receipt) = Receipt::channel();
-        inner.receipts.snapshots.insert(epoch, resolver);
-        drop(inner);
-        self.shared.wake_driver();
-        receipt
+        self.shared.snapshot(epoch)
     }
 
     fn commit(&mut self, epoch: Epoch) -> Receipt<Committed> {

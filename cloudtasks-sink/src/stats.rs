@@ -47,6 +47,10 @@ stats! {
     skipped: Counter,
     /// Records handed to the failure handler.
     rejected: Counter,
+    /// Committed tasks that the service refused and the failure handler did not take: kept aside.
+    refused: Counter,
+    /// Committed tasks whose recovery deadline passed: kept aside.
+    expired: Counter,
     /// Creations asked for, first attempts and retries: CreateTask calls, or tasks in batches.
     attempts: Counter,
     /// Creations asked for after a record's first.
@@ -70,12 +74,18 @@ stats! {
     waiting: Gauge,
     /// Tasks waiting for the first look at their queue, or for their turn in its pace.
     held_back: Gauge,
-    /// Rejected records without a verdict of the failure handler.
+    /// Records in the stage whose epoch is not committed.
+    staged: Gauge,
+    /// Committed tasks waiting for their queue to take tasks again.
+    held: Gauge,
+    /// Rejected records without a verdict of the failure handler, or of its flush.
     with_handler: Gauge,
-    /// Records accepted and without a verdict: the five numbers above together.
+    /// Records accepted and without a verdict: the seven numbers above together.
     pending: Gauge,
     /// Bytes of the records without a verdict.
     pending_bytes: Gauge,
+    /// Committed tasks that are kept aside for an operator.
+    kept: Gauge,
     /// Tasks that the service refused since it last took one.
     consecutive_rejections: Gauge,
     /// Queues that were paused or disabled when they were last looked at.

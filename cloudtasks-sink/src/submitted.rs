@@ -18,6 +18,9 @@ pub enum Submitted {
         /// The full name of the task.
         name: String,
     },
+    /// The task was committed, and was not confirmed before its recovery deadline. It is kept aside
+    /// for an operator, and may exist or not.
+    Expired,
     /// The encoder skipped the record: there is no task.
     Skipped,
     /// The sink had no room and did not accept the record: wait for

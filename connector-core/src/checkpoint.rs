@@ -144,6 +144,14 @@ pub struct Restored<S> {
     /// Whether every commit receipt of `epoch` is known to have resolved. With `true` a sink drops
     /// what the state names instead of sending it again; a source keeps the ids as seen.
     pub settled: bool,
+    /// Whether a commit may have been called since the snapshot of this state. `true` is the safe
+    /// assumption, and what [`new`](Self::new) assumes; see [`committing`](Self::committing).
+    #[serde(default = "maybe")]
+    pub committing: bool,
+}
+
+const fn maybe() -> bool {
+    true
 }
 
 impl<S> Restored<S> {
@@ -153,6 +161,7 @@ impl<S> Restored<S> {
             epoch,
             state,
             settled: false,
+            committing: true,
         }
     }
 
@@ -163,7 +172,21 @@ impl<S> Restored<S> {
         self
     }
 
-    /// Applies `f` to the state, keeping the epoch and the mark.
+    /// Says whether a commit may have been called since the snapshot of this state.
+    ///
+    /// `false` claims that *nobody* called `commit`, of this epoch or an earlier one, after this
+    /// snapshot was taken. Then nothing that was uncommitted at the snapshot was ever sent, and a
+    /// sink whose exactly-once window would be over otherwise may still send it. The claim holds
+    /// for a host that writes its store's `committing` mark for the newest saved epoch before every
+    /// commit, that has fenced the owner before it, and that finds no such mark. Such a host writes
+    /// the mark *before* it builds the connector, which commits by itself.
+    #[must_use]
+    pub fn committing(mut self, committing: bool) -> Self {
+        self.committing = committing;
+        self
+    }
+
+    /// Applies `f` to the state, keeping the epoch and the marks.
     ///
     /// A host that saves one structure of several connector states uses this to take it apart.
     pub fn map<T>(self, f: impl FnOnce(S) -> T) -> Restored<T> {
@@ -171,10 +194,11 @@ impl<S> Restored<S> {
             epoch: self.epoch,
             state: f(self.state),
             settled: self.settled,
+            committing: self.committing,
         }
     }
 
-    /// Applies a fallible `f` to the state, keeping the epoch and the mark.
+    /// Applies a fallible `f` to the state, keeping the epoch and the marks.
     ///
     /// # Errors
     ///
@@ -184,6 +208,7 @@ impl<S> Restored<S> {
             epoch: self.epoch,
             state: f(self.state)?,
             settled: self.settled,
+            committing: self.committing,
         })
     }
 }
@@ -196,10 +221,15 @@ impl<A, B> Restored<(A, B)> {
             epoch,
             state: (a, b),
             settled,
+            committing,
         } = self;
         (
-            Restored::new(epoch, a).settled(settled),
-            Restored::new(epoch, b).settled(settled),
+            Restored::new(epoch, a)
+                .settled(settled)
+                .committing(committing),
+            Restored::new(epoch, b)
+                .settled(settled)
+                .committing(committing),
         )
     }
 }

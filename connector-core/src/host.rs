@@ -1,13 +1,16 @@
 //! The steps of a host's loop that are easy to get wrong.
 //!
-//! [`next_when`] and [`settle`] are the loop's; the crate's first page shows it whole. A host that
+//! [`next_when`] and [`settle`] are the loop's; the crate's first page shows it whole. [`finish`]
+//! and [`checkpoint_wanted`] are for its end. A host that
 //! buffers between the source and its sinks lets each cut travel with the records instead:
 //! [`BarrierExt::with_barriers`].
 
 mod barriers;
+mod finish;
 mod step;
 
 pub use barriers::{BarrierExt, Checkpoints, Event, WithBarriers};
+pub use finish::{FinishError, Finished, Keep, checkpoint_wanted, finish};
 pub use step::{Admission, Next, Room, Sinks, StepError, next_when};
 
 use std::{

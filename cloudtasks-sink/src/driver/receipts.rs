@@ -12,7 +12,8 @@ use crate::submitted::Submitted;
 /// Receipts that have not resolved.
 #[derive(Debug, Default)]
 pub(crate) struct Receipts {
-    pub(crate) snapshots: BTreeMap<Epoch, Resolver<SinkState>>,
+    /// Each with the state that was taken at the cut.
+    pub(crate) snapshots: BTreeMap<Epoch, (Resolver<SinkState>, SinkState)>,
     pub(crate) commits: BTreeMap<CommitId, Resolver<Committed>>,
     pub(crate) submitted: BTreeMap<RecordId, Resolver<Submitted>>,
 }
@@ -23,7 +24,7 @@ impl Receipts {
         let closed = || CheckpointError::Closed {
             cause: cause.clone(),
         };
-        for resolver in self.snapshots.into_values() {
+        for (resolver, _state) in self.snapshots.into_values() {
             resolver.resolve(Err(closed()));
         }
         for resolver in self.commits.into_values() {

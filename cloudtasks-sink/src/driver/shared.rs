@@ -4,10 +4,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 
 use connector_core::ledger::CommitId;
-use connector_core::{CheckpointError, Committed, Epoch, Member};
+use connector_core::{CheckpointError, Committed, Epoch, Member, Receipt};
 use futures::task::AtomicWaker;
 use tokio::sync::Notify;
 
+use super::clock::WallClock;
 use super::receipts::Receipts;
 use crate::SinkError;
 use crate::event;
@@ -25,6 +26,7 @@ pub(crate) struct Shared {
     host: AtomicWaker,
     member: Member,
     instance: Arc<str>,
+    wall: WallClock,
 }
 
 #[derive(Debug)]
@@ -34,7 +36,12 @@ pub(crate) struct Inner {
 }
 
 impl Shared {
-    pub(crate) fn new(machine: Machine, member: Member, instance: Arc<str>) -> Self {
+    pub(crate) fn new(
+        machine: Machine,
+        member: Member,
+        instance: Arc<str>,
+        wall: WallClock,
+    ) -> Self {
         Self {
             inner: Mutex::new(Inner {
                 machine,
@@ -44,7 +51,13 @@ impl Shared {
             host: AtomicWaker::new(),
             member,
             instance,
+            wall,
         }
+    }
+
+    /// The time of day.
+    pub(crate) const fn wall(&self) -> &WallClock {
+        &self.wall
     }
 
     /// The machine. One whose invariants a panic may have broken is never used again: it has
@@ -96,17 +109,39 @@ impl Shared {
         closed.map_or(Poll::Pending, Poll::Ready)
     }
 
+    /// Cuts: seals the open epoch, and takes its state under the same lock.
+    pub(crate) fn snapshot(&self, epoch: Epoch) -> Receipt<SinkState> {
+        let mut inner = self.lock();
+        inner.machine.handle_time_of_day(self.wall.now());
+        if let Err(error) = inner.machine.snapshot(super::clock::now(), epoch) {
+            return Receipt::failed(error);
+        }
+        let state = match inner.machine.saved_tasks() {
+            Some((tasks, kept)) => SinkState::staged(&self.instance, tasks, kept),
+            None => SinkState::flushed(&self.instance),
+        };
+        let (resolver, receipt) = Receipt::channel();
+        inner.receipts.snapshots.insert(epoch, (resolver, state));
+        drop(inner);
+        self.wake_driver();
+        receipt
+    }
+
     pub(super) fn resolve_snapshot(&self, epoch: Epoch, outcome: Result<(), CheckpointError>) {
-        let resolver = self.lock().receipts.snapshots.remove(&epoch);
-        if let Some(resolver) = resolver {
-            resolver.resolve(outcome.map(|()| SinkState::flushed(&self.instance)));
+        let waiting = self.lock().receipts.snapshots.remove(&epoch);
+        if let Some((resolver, state)) = waiting {
+            resolver.resolve(outcome.map(|()| state));
         }
     }
 
-    pub(super) fn resolve_commit(&self, commit: CommitId, committed: Committed) {
+    pub(super) fn resolve_commit(
+        &self,
+        commit: CommitId,
+        outcome: Result<Committed, CheckpointError>,
+    ) {
         let resolver = self.lock().receipts.commits.remove(&commit);
         if let Some(resolver) = resolver {
-            resolver.resolve(Ok(committed));
+            resolver.resolve(outcome);
         }
     }
 
@@ -146,7 +181,10 @@ impl Shared {
             match effect {
                 Effect::Release(amount) => self.member.release(amount),
                 Effect::Snapshot { epoch, outcome } => self.resolve_snapshot(epoch, outcome),
-                Effect::Committed { commit, committed } => self.resolve_commit(commit, committed),
+                Effect::Committed { commit, committed } => {
+                    self.resolve_commit(commit, Ok(committed));
+                }
+                Effect::Unconfirmed { commit, error } => self.resolve_commit(commit, Err(error)),
                 Effect::Submitted { record, outcome } => self.resolve_submitted(record, outcome),
                 Effect::Ended => self.resolve_end(),
                 Effect::Create { .. }
@@ -173,7 +211,12 @@ mod tests {
     fn a_panic_under_the_lock_is_an_error_for_everyone_after_it() {
         let member = Budget::new(Limits::new(1, 1)).join("sink");
         let machine = Machine::new(Options::default().machine(), None);
-        let shared = Arc::new(Shared::new(machine, member, "0".into()));
+        let shared = Arc::new(Shared::new(
+            machine,
+            member,
+            "0".into(),
+            WallClock::default(),
+        ));
         let breaking = Arc::clone(&shared);
         let broken = std::thread::spawn(move || {
             let _inner = breaking.lock();

@@ -12,6 +12,7 @@ use super::Machine;
 use super::answer::{self, Answer, Meaning};
 use super::effect::{Effect, Report};
 use super::inflight::{Create, RecordId, Rejection, Stage, Target};
+use super::staged::is_denied;
 use crate::error::SinkError;
 use crate::naming::Named;
 use crate::state::CONNECTOR;
@@ -37,15 +38,20 @@ impl Machine {
             return;
         };
         let is_named = record.create().named != Named::ByService;
+        let queue = record.create().queue.clone();
         match answer {
             Answer::Created(name) => {
+                self.queue_answers(id);
                 self.stats.created += 1;
-                self.figures.created(&record.create().queue);
+                self.figures.created(&queue);
                 self.streak.end();
                 self.settle(now, id, Outcome::Settled, Submitted::Created { name });
             }
             Answer::Failed(error) => match answer::meaning(&error) {
-                Meaning::Exists if is_named => self.exists(now, id),
+                Meaning::Exists if is_named => {
+                    self.queue_answers(id);
+                    self.exists(now, id);
+                }
                 meaning @ (Meaning::Exists
                 | Meaning::Transient
                 | Meaning::QueueMissing
@@ -55,8 +61,11 @@ impl Machine {
                     self.fail_attempt(now, id, meaning, error, random);
                 }
             },
+            // Its name makes another attempt harmless, and its deadline bounds them.
+            Answer::Spent { error, .. } | Answer::Unknown(error) if self.stages() => {
+                self.retry(now, id, error, Failing::Service, random);
+            }
             Answer::Spent { attempts, error } => {
-                let queue = record.create().queue.clone();
                 let pending = self.inflight.len();
                 self.fail(SinkError::RetriesSpent {
                     queue,
@@ -80,9 +89,19 @@ impl Machine {
         random: f64,
     ) {
         match meaning {
+            Meaning::Transient if self.asks_for_its_queue(id) => {
+                self.hold_back(now, id, error, random);
+            }
+            Meaning::QueueMissing if self.stages() => self.hold_back(now, id, error, random),
+            Meaning::Hopeless if self.stages() && is_denied(&error) => {
+                self.hold_back(now, id, error, random);
+            }
             Meaning::Transient => self.retry(now, id, error, Failing::Service, random),
             Meaning::QueueMissing => self.retry(now, id, error, Failing::Queue, random),
-            Meaning::Refused => self.refuse(id, error),
+            Meaning::Refused => {
+                self.queue_answers(id);
+                self.refuse(id, error);
+            }
             // A name that the service gave itself cannot be taken: something is badly wrong.
             Meaning::Exists | Meaning::Hopeless => self.give_up(id, error),
         }
@@ -102,7 +121,7 @@ impl Machine {
     }
 
     pub(super) fn next_create(&mut self, now: Instant) -> Option<Effect> {
-        let id = self.send_next(now)?;
+        let id = self.next_to_send(now)?;
         let record = self.inflight.get_mut(id)?;
         let Create {
             queue,
@@ -123,6 +142,7 @@ impl Machine {
             record: id,
             queue: queue.clone(),
             request: bytes,
+            not_after: record.release.map(|release| release.deadline().wall()),
         };
         record.attempts += 1;
         Some(effect)
@@ -177,9 +197,10 @@ impl Machine {
             Failing::Service => (&mut record.transient, self.settings.transient),
             Failing::Queue => (&mut record.missing, self.settings.missing),
         };
-        *failures += 1;
+        *failures = failures.saturating_add(1);
         let attempts = *failures;
-        if attempts >= budget.attempts {
+        // A committed task has until its deadline.
+        if attempts >= budget.attempts && record.release.is_none() {
             self.fail(match failing {
                 Failing::Service => SinkError::RetriesSpent {
                     queue,
@@ -220,12 +241,16 @@ impl Machine {
         };
         let queue = record.create().queue.clone();
         let source = error.clone();
-        self.streak
-            .extend(id, |count| SinkError::TooManyRejections {
-                count,
-                queue,
-                source,
-            });
+        let is_committed = record.release.is_some();
+        // What was committed is kept aside at worst, and the quarantine has a bound of its own.
+        if !is_committed {
+            self.streak
+                .extend(id, |count| SinkError::TooManyRejections {
+                    count,
+                    queue,
+                    source,
+                });
+        }
         let rejection = Rejection {
             destination: record.destination().to_owned(),
             reason: RejectedReason::Refused,
@@ -237,7 +262,11 @@ impl Machine {
                 .payload(payload);
         rejected.source.clone_from(&rejection.source);
         // The bytes go to the handler; the permit stays until its verdict.
-        record.target = Target::Rejected(rejection);
+        record.target = if is_committed {
+            Target::Refused(record.create().clone(), rejection)
+        } else {
+            Target::Rejected(rejection)
+        };
         record.stage = Stage::WithHandler;
         self.stats.rejected += 1;
         self.figures.rejected(&rejected.destination);

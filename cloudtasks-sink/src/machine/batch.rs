@@ -8,6 +8,7 @@ mod call;
 mod invariants;
 mod lane;
 mod outcome;
+mod recall;
 
 pub(crate) use call::CallId;
 pub(super) use outcome::Answered;

@@ -10,6 +10,7 @@ use prost::Message;
 use super::batch::{Answered, Batches, CallId, Item, Request};
 use super::effect::{Effect, Report};
 use super::inflight::InFlight;
+use super::staged::Deadline;
 use super::{Batch, Machine, RecordId};
 use crate::naming::Named;
 
@@ -58,11 +59,11 @@ impl Machine {
     }
 
     pub(super) fn next_batch(&mut self, now: Instant) -> Option<Effect> {
-        while let Some(record) = self.send_next(now) {
+        while let Some(record) = self.next_to_send(now) {
             self.push_into_batch(record);
         }
-        let batches = self.batches.as_mut()?;
-        Some(match batches.poll_request()? {
+        let (request, deadline) = self.poll_call(now)?;
+        Some(match request {
             Request::Create {
                 call,
                 queue,
@@ -79,6 +80,7 @@ impl Machine {
                     call,
                     queue,
                     request,
+                    not_after: deadline.map(Deadline::wall),
                 }
             }
             Request::Read { call, operation } => {
@@ -113,6 +115,23 @@ impl Machine {
         let queue = create.queue.clone();
         waiting.attempts += 1;
         batches.push(&queue, item);
+    }
+
+    /// The next call that it is not too late for, and until when it may be sent.
+    fn poll_call(&mut self, now: Instant) -> Option<(Request, Option<Deadline>)> {
+        loop {
+            let request = self.batches.as_mut()?.poll_request()?;
+            let Request::Create { call, .. } = &request else {
+                return Some((request, None));
+            };
+            let call = *call;
+            let records = self.batches.as_ref()?.records(call);
+            let deadline = self.deadline_of(records.into_iter());
+            if !self.is_over(now, deadline) {
+                return Some((request, deadline));
+            }
+            self.handle_late_batch(now, call);
+        }
     }
 
     fn take_answered(

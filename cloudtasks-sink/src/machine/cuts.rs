@@ -17,6 +17,7 @@ impl Machine {
     pub(crate) fn snapshot(&mut self, now: Instant, epoch: Epoch) -> Result<(), CheckpointError> {
         self.phase.check_alive()?;
         self.ledger.seal(epoch)?;
+        self.cut_stage(now, epoch);
         self.barriers
             .add(Waiter::Snapshot(epoch), self.inflight.next_id());
         self.advance(now);
@@ -27,6 +28,7 @@ impl Machine {
     pub(crate) fn commit(&mut self, epoch: Epoch) -> Result<CommitId, CheckpointError> {
         self.phase.check_alive()?;
         let commit = self.ledger.commit(epoch)?;
+        self.release(epoch, &commit);
         self.report_commits();
         Ok(commit.id)
     }
@@ -34,6 +36,7 @@ impl Machine {
     /// Folds an epoch into the next one; its snapshot resolves to `Aborted`.
     pub(crate) fn abort(&mut self, epoch: Epoch) {
         if self.phase.check_alive().is_ok() && self.ledger.abort(epoch) {
+            self.reopen_stage(epoch);
             self.give_up_snapshot(epoch);
         }
     }
@@ -83,7 +86,7 @@ impl Machine {
     /// Lets everyone pass who waits for nothing any more.
     pub(super) fn advance(&mut self, now: Instant) {
         self.report_commits();
-        let oldest = self.inflight.oldest().map(|(id, _)| id);
+        let oldest = self.oldest_for_cut();
         if self.handling.is_durable() {
             while let Some(waiter) = self.barriers.pop_passed(oldest) {
                 self.pass(waiter, Ok(()));
@@ -93,8 +96,13 @@ impl Machine {
             self.barriers.start_flush(oldest, || handling.flush(now));
         }
         // A snapshot may still wait for an earlier flush of the handler than closing does.
-        if self.may_end && self.barriers.is_empty() && self.phase.finish_closing() {
-            self.end();
+        if self.may_end && self.barriers.is_empty() && self.owes_only_uncommitted() {
+            let staged = self.inflight.staged();
+            if staged > 0 {
+                self.fail(SinkError::Uncommitted { staged });
+            } else if self.phase.finish_closing() {
+                self.end();
+            }
         }
     }
 

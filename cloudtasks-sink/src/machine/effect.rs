@@ -1,6 +1,6 @@
 //! What the machine wants done.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use connector_core::ledger::CommitId;
@@ -9,6 +9,7 @@ use gcp_wire::{QueueName, RpcError};
 
 use super::{CallId, JobId, RecordId};
 use crate::queue_state::QueueState;
+use crate::state::KeptReason;
 use crate::submitted::Submitted;
 
 /// One thing for the driver to do.
@@ -19,12 +20,16 @@ pub(crate) enum Effect {
         record: RecordId,
         queue: QueueName,
         request: Bytes,
+        /// The last moment, by the time of day, at which it may be sent. Beyond it `handle_late`.
+        not_after: Option<SystemTime>,
     },
     /// Call BatchCreateTasks, and give the answer to `handle_batch_created`.
     CreateBatch {
         call: CallId,
         queue: QueueName,
         request: Bytes,
+        /// As for one task; beyond it `handle_late_batch`.
+        not_after: Option<SystemTime>,
     },
     /// Call GetOperation, and give the answer to `handle_operation`.
     ReadOperation { call: CallId, operation: String },
@@ -45,6 +50,11 @@ pub(crate) enum Effect {
     Committed {
         commit: CommitId,
         committed: Committed,
+    },
+    /// The receipt of a commit fails: no durable state names what it left aside.
+    Unconfirmed {
+        commit: CommitId,
+        error: CheckpointError,
     },
     /// The receipt of a submitted record resolves.
     Submitted {
@@ -67,6 +77,20 @@ pub(crate) enum Report {
         queue: QueueName,
         failures: u64,
         error: RpcError,
+    },
+    /// A queue takes no tasks; those committed for it wait. At most one report per interval.
+    Holding {
+        queue: QueueName,
+        /// Over all queues.
+        waiting: usize,
+        error: RpcError,
+    },
+    /// Committed tasks were kept aside; at most one report per interval.
+    Kept {
+        queue: QueueName,
+        why: KeptReason,
+        times: u64,
+        cause: Option<String>,
     },
     /// The host has waited for room.
     WaitingForRoom { after: Duration },

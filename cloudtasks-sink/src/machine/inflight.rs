@@ -7,6 +7,7 @@ use connector_core::ledger::Place;
 use connector_core::{Cause, Limits, RejectedReason};
 use gcp_wire::QueueName;
 
+use super::staged::Release;
 use crate::naming::Named;
 use crate::request::Request;
 
@@ -14,12 +15,14 @@ use crate::request::Request;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct RecordId(u64);
 
-#[cfg(test)]
 impl RecordId {
     pub(super) const fn of(number: u64) -> Self {
         Self(number)
     }
+}
 
+#[cfg(test)]
+impl RecordId {
     pub(super) const fn number(self) -> u64 {
         self.0
     }
@@ -36,6 +39,8 @@ pub(crate) struct Create {
 /// Where a record stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
+    /// For the commit of its epoch.
+    Staged,
     /// For one of the connection's streams.
     Waiting,
     /// Sent, not answered.
@@ -44,8 +49,12 @@ pub(super) enum Stage {
     Aside,
     /// Until its next attempt.
     Parked(Instant),
+    /// For its queue to take tasks again.
+    Held,
     /// Rejected; the failure handler has not said what becomes of it.
     WithHandler,
+    /// Rejected when it was committed; the failure handler took it and has not flushed.
+    Handled,
 }
 
 /// A record without a verdict.
@@ -65,6 +74,9 @@ pub(super) struct Record {
     pub(super) attempts: u32,
     /// Whether an earlier attempt may have created the task without our learning of it.
     pub(super) ambiguous: bool,
+    /// When it was committed and until when it may be sent; nothing while it is staged, and always
+    /// nothing where tasks are not staged.
+    pub(super) release: Option<Release>,
 }
 
 /// What a record is to become.
@@ -73,6 +85,9 @@ pub(super) enum Target {
     Task(Create),
     /// Nothing: it was rejected. Its bytes are with the handler.
     Rejected(Rejection),
+    /// Nothing, as it seems: the service refused it after its commit. It stays in the state until
+    /// somebody else has it.
+    Refused(Create, Rejection),
 }
 
 /// What is kept of a rejected record, for the error of a handler that ends the sink.
@@ -84,10 +99,10 @@ pub(super) struct Rejection {
 }
 
 impl Record {
-    pub(super) const fn new(place: Place, held: Limits, target: Target, submitted: bool) -> Self {
+    pub(super) fn new(place: Place, held: Limits, target: Target, submitted: bool) -> Self {
         let stage = match &target {
             Target::Task(_) => Stage::Waiting,
-            Target::Rejected(_) => Stage::WithHandler,
+            Target::Rejected(_) | Target::Refused(..) => Stage::WithHandler,
         };
         Self {
             place,
@@ -99,13 +114,14 @@ impl Record {
             missing: 0,
             attempts: 0,
             ambiguous: false,
+            release: None,
         }
     }
 
     /// The task of a record that is not rejected.
     pub(super) fn create(&self) -> &Create {
         match &self.target {
-            Target::Task(create) => create,
+            Target::Task(create) | Target::Refused(create, _) => create,
             Target::Rejected(_) => unreachable!("what was rejected is neither sent nor answered"),
         }
     }
@@ -113,7 +129,7 @@ impl Record {
     /// The queue, or what the record named instead of one.
     pub(super) fn destination(&self) -> &str {
         match &self.target {
-            Target::Task(create) => create.queue.as_str(),
+            Target::Task(create) | Target::Refused(create, _) => create.queue.as_str(),
             Target::Rejected(rejection) => &rejection.destination,
         }
     }
@@ -126,6 +142,7 @@ pub(super) struct InFlight {
     waiting: VecDeque<RecordId>,
     streams: usize,
     sent: usize,
+    staged: usize,
     next: u64,
     held: Limits,
 }
@@ -137,6 +154,7 @@ impl InFlight {
             waiting: VecDeque::new(),
             streams,
             sent: 0,
+            staged: 0,
             next: 0,
             held: Limits::new(0, 0),
         }
@@ -152,11 +170,38 @@ impl InFlight {
         self.next += 1;
         self.held.items += record.held.items;
         self.held.bytes += record.held.bytes;
-        if record.stage == Stage::Waiting {
-            self.waiting.push_back(id);
+        match record.stage {
+            Stage::Waiting => self.waiting.push_back(id),
+            Stage::Staged => self.staged += 1,
+            Stage::Aside
+            | Stage::Sent
+            | Stage::Parked(_)
+            | Stage::Held
+            | Stage::WithHandler
+            | Stage::Handled => {}
         }
         self.records.insert(id, record);
         id
+    }
+
+    /// A staged record may leave. Does nothing to any other.
+    pub(super) fn release(&mut self, id: RecordId, release: Release) {
+        if let Some(record) = self.records.get_mut(&id)
+            && record.stage == Stage::Staged
+        {
+            record.stage = Stage::Waiting;
+            record.release = Some(release);
+            self.staged -= 1;
+            self.waiting.push_back(id);
+        }
+    }
+
+    /// A record that was held back goes behind those that wait.
+    pub(super) fn requeue(&mut self, id: RecordId) {
+        if let Some(record) = self.records.get_mut(&id) {
+            record.stage = Stage::Waiting;
+            self.waiting.push_back(id);
+        }
     }
 
     /// A record whose next attempt is due goes ahead of those that were never sent: it is older.
@@ -220,7 +265,7 @@ impl InFlight {
         self.records.get(&id)
     }
 
-    /// Takes a record out that is neither waiting nor sent.
+    /// Takes a record out that is neither staged, nor waiting, nor sent.
     pub(super) fn remove(&mut self, id: RecordId) -> Option<Record> {
         let record = self.records.remove(&id)?;
         self.held.items -= record.held.items;
@@ -251,6 +296,26 @@ impl InFlight {
         self.waiting.len()
     }
 
+    /// The records that wait for a stream, in order.
+    pub(super) fn waiting_ids(&self) -> Vec<RecordId> {
+        self.waiting.iter().copied().collect()
+    }
+
+    /// Takes a record out of those that wait for a stream, to be removed. Answers whether it was
+    /// among them.
+    pub(super) fn withdraw(&mut self, id: RecordId) -> bool {
+        let Some(at) = self.waiting.iter().position(|waiting| *waiting == id) else {
+            return false;
+        };
+        self.waiting.remove(at);
+        true
+    }
+
+    /// Records that wait for the commit of their epoch.
+    pub(super) const fn staged(&self) -> usize {
+        self.staged
+    }
+
     pub(super) const fn held(&self) -> Limits {
         self.held
     }
@@ -260,10 +325,10 @@ impl InFlight {
         self.records.clear();
         self.waiting.clear();
         self.sent = 0;
+        self.staged = 0;
         std::mem::take(&mut self.held)
     }
 
-    #[cfg(test)]
     pub(super) fn iter(&self) -> impl Iterator<Item = (RecordId, &Record)> {
         self.records.iter().map(|(id, record)| (*id, record))
     }
@@ -289,6 +354,7 @@ impl InFlight {
             of(|stage| matches!(stage, Stage::Waiting)),
             self.waiting.len()
         );
+        assert_eq!(of(|stage| matches!(stage, Stage::Staged)), self.staged);
         for id in &self.waiting {
             assert_eq!(
                 self.records.get(id).map(|record| record.stage),

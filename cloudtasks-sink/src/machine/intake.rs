@@ -37,6 +37,7 @@ impl Machine {
         };
         let held = Limits::new(1, bytes);
         let id = self.insert(now, held, Target::Rejected(rejection), submitted);
+        self.await_handler(id);
         self.stats.rejected += 1;
         self.figures.rejected(&rejected.destination);
         self.handling.push(id, Box::new(rejected));
@@ -53,8 +54,12 @@ impl Machine {
     fn insert(&mut self, now: Instant, held: Limits, target: Target, submitted: bool) -> RecordId {
         let place = self.ledger.add(self.inflight.next_id());
         self.stats.accepted += 1;
-        self.watch.arm(now);
-        self.inflight
-            .insert(Record::new(place, held, target, submitted))
+        let mut record = Record::new(place, held, target, submitted);
+        match &mut self.staged {
+            // What waits for its commit is owed by the host, and its deadline bounds the rest.
+            Some(staged) => staged.take_in(&mut record),
+            None => self.watch.arm(now),
+        }
+        self.inflight.insert(record)
     }
 }

@@ -21,7 +21,7 @@ impl Machine {
                 "it has no verdict"
             );
             match record.stage {
-                Stage::Waiting | Stage::Sent => {}
+                Stage::Staged | Stage::Waiting | Stage::Sent | Stage::Held | Stage::Handled => {}
                 Stage::Aside => aside.push(id),
                 Stage::Parked(due) => {
                     assert!(
@@ -43,16 +43,18 @@ impl Machine {
             with_handler, handled,
             "the handler has the rejected ones and no other"
         );
+        self.check_staged_invariants();
         if self.phase.has_ended() {
             assert!(self.inflight.is_empty() && self.barriers.is_empty());
             assert_eq!(self.poll_timeout(), None, "an end waits for nothing");
         } else {
             assert_eq!(
                 self.ledger.len(),
-                self.inflight.len(),
+                self.inflight.len() + self.owed_for_kept(),
                 "the ledger knows the same records"
             );
-            assert_eq!(self.watch.deadline().is_some(), !self.inflight.is_empty());
+            let waits = !self.stages() && !self.inflight.is_empty();
+            assert_eq!(self.watch.deadline().is_some(), waits);
         }
     }
 }

@@ -24,6 +24,8 @@ impl Machine {
             return;
         };
         match verdict {
+            // Until the handler has flushed, a crash would lose what only the state names.
+            Ok(Verdict::Drop) if self.is_committed(id) => self.await_flush(now, id),
             Ok(Verdict::Drop) => {
                 let Rejection {
                     reason,
@@ -39,6 +41,11 @@ impl Machine {
                 if let Some(error) = self.streak.ends_with(id) {
                     self.fail(error);
                 }
+            }
+            // It is durable and would come again with every restart: ending the sink helps nobody.
+            Ok(Verdict::Fail | _) if self.is_committed(id) => {
+                let rejection = self.rejection(id);
+                self.keep_refused(now, id, &rejection);
             }
             // A verdict that this build does not know does not say that the record is dealt with.
             Ok(Verdict::Fail | _) => {
@@ -70,13 +77,20 @@ impl Machine {
         for (waiter, outcome) in self.barriers.flushed(job, &outcome) {
             self.pass(waiter, outcome);
         }
+        self.after_handler_flush(now, outcome.is_ok());
         self.advance(now);
     }
 
+    /// Whether a rejected record was committed before.
+    fn is_committed(&self, id: RecordId) -> bool {
+        let target = self.inflight.get(id).map(|record| &record.target);
+        matches!(target, Some(Target::Refused(..)))
+    }
+
     /// What the handler's verdict is about.
-    fn rejection(&self, id: RecordId) -> Rejection {
+    pub(super) fn rejection(&self, id: RecordId) -> Rejection {
         match self.inflight.get(id).map(|record| &record.target) {
-            Some(Target::Rejected(rejection)) => rejection.clone(),
+            Some(Target::Rejected(rejection) | Target::Refused(_, rejection)) => rejection.clone(),
             Some(Target::Task(_)) | None => {
                 unreachable!("the handler has a verdict on rejected records only")
             }

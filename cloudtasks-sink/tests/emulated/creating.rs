@@ -313,3 +313,13 @@ async fn a_snapshot_needs_no_task_of_an_idle_sink() {
         "it connects at the first record"
     );
 }
+
+/// The first look at a queue comes up when its first record does, and the record after that.
+#[tokio::test(start_paused = true)]
+async fn a_single_record_for_a_queue_not_seen_before_needs_no_other_call_to_be_sent() {
+    let world = World::new();
+    let mut sink = world.sink().build().unwrap();
+    sink.feed(order("1")).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(world.bodies(Q1), ["1"]);
+}

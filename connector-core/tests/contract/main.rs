@@ -6,5 +6,6 @@
 mod barriers;
 mod broken;
 mod conformance;
+mod finish;
 mod host_loop;
 mod reference;

@@ -246,3 +246,17 @@ fn a_restored_structure_is_taken_apart_and_keeps_its_epoch_and_mark() {
         (2, Epoch::new(7), true)
     );
 }
+
+#[test]
+fn a_commit_may_have_been_called_unless_the_host_knows_that_none_was() {
+    let plain = Restored::new(Epoch::new(7), (1, 2));
+    assert!(plain.committing);
+    let known = plain.committing(false).map(|(left, right)| (right, left));
+    let known = known.try_map(Ok::<_, StateError>).unwrap();
+    let (left, right) = known.unzip();
+    assert!(!left.committing && !right.committing);
+    // Kept by a host before there was such a mark.
+    let old: Restored<u8> =
+        serde_json::from_str(r#"{"epoch": 7, "state": 1, "settled": false}"#).unwrap();
+    assert!(old.committing);
+}

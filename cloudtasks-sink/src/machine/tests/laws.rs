@@ -324,6 +324,7 @@ impl World {
             Effect::Committed { commit, .. } => {
                 assert!(self.commits.remove(&commit), "a commit resolves once");
             }
+            Effect::Unconfirmed { .. } => unreachable!("nothing is kept aside"),
             Effect::Submitted { .. } => panic!("nobody asked"),
             Effect::Wake | Effect::Report(_) => {}
             Effect::Ended => self.ended = true,

@@ -1,0 +1,135 @@
+//! Queues that take no tasks for now.
+//!
+//! A queue that is missing, or closed to us, is asked by one task at a time, less and less often;
+//! its other tasks wait without an attempt and without a stream, so that they hold up nobody.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use gcp_wire::QueueName;
+
+use super::super::RecordId;
+
+/// The longest time between two attempts for a queue: it may be created at any moment.
+pub(super) const LONGEST: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Default)]
+pub(super) struct Holds {
+    queues: BTreeMap<QueueName, Hold>,
+}
+
+#[derive(Debug, Default)]
+struct Hold {
+    /// When to ask again; nothing while somebody asks.
+    due: Option<Instant>,
+    /// The task that asks.
+    probe: Option<RecordId>,
+    waiting: VecDeque<RecordId>,
+    failures: u32,
+}
+
+impl Holds {
+    /// Whether a task of this queue has to wait. Takes it in if it has.
+    pub(super) fn takes(&mut self, queue: &QueueName, record: RecordId) -> bool {
+        let Some(hold) = self.queues.get_mut(queue) else {
+            return false;
+        };
+        if hold.probe == Some(record) {
+            return false;
+        }
+        hold.waiting.push_back(record);
+        true
+    }
+
+    /// The queue took no task. `delay` says how long to wait after so many failures.
+    pub(super) fn fail(
+        &mut self,
+        queue: &QueueName,
+        record: RecordId,
+        now: Instant,
+        delay: impl FnOnce(u32) -> Duration,
+    ) {
+        let hold = self.queues.entry(queue.clone()).or_default();
+        hold.waiting.push_front(record);
+        let asked = hold.probe == Some(record);
+        // Answers to what was on its way when the first one came say nothing new.
+        if asked || (hold.probe.is_none() && hold.due.is_none()) {
+            hold.probe = None;
+            hold.failures = hold.failures.saturating_add(1);
+            let delay = delay(hold.failures);
+            hold.due = Some(now.checked_add(delay).unwrap_or(now));
+        }
+    }
+
+    /// Whether this record is the one that asks for its queue.
+    pub(super) fn asks(&self, queue: &QueueName, record: RecordId) -> bool {
+        self.queues
+            .get(queue)
+            .is_some_and(|hold| hold.probe == Some(record))
+    }
+
+    /// The queue takes tasks: everything that waited for it may go on.
+    pub(super) fn open(&mut self, queue: &QueueName) -> VecDeque<RecordId> {
+        self.queues
+            .remove(queue)
+            .map(|hold| hold.waiting)
+            .unwrap_or_default()
+    }
+
+    /// The one that asked is gone without an answer: the next one asks at once.
+    pub(super) fn next_asks(&mut self, queue: &QueueName) -> Option<RecordId> {
+        let hold = self.queues.get_mut(queue)?;
+        hold.due = None;
+        hold.probe = hold.waiting.pop_front();
+        if hold.probe.is_none() {
+            self.queues.remove(queue);
+            return None;
+        }
+        hold.probe
+    }
+
+    /// When the first queue is to be asked again.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.queues.values().filter_map(|hold| hold.due).min()
+    }
+
+    /// The queues that are to be asked again now.
+    pub(super) fn due(&self, now: Instant) -> Vec<QueueName> {
+        self.queues
+            .iter()
+            .filter(|(_, hold)| hold.due.is_some_and(|due| due <= now))
+            .map(|(queue, _)| queue.clone())
+            .collect()
+    }
+
+    /// Tasks that wait for their queue.
+    pub(super) fn len(&self) -> usize {
+        self.queues.values().map(|hold| hold.waiting.len()).sum()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.queues.clear();
+    }
+
+    #[cfg(test)]
+    pub(super) fn records(&self) -> Vec<RecordId> {
+        self.queues
+            .values()
+            .flat_map(|hold| hold.waiting.iter().copied())
+            .collect()
+    }
+
+    #[cfg(test)]
+    pub(super) fn check_invariants(&self) {
+        for (queue, hold) in &self.queues {
+            assert!(
+                hold.due.is_some() != hold.probe.is_some(),
+                "{queue} is asked now or later"
+            );
+            assert!(
+                hold.probe.is_some() || !hold.waiting.is_empty(),
+                "somebody waits for {queue}"
+            );
+        }
+    }
+}
