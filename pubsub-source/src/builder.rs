@@ -106,6 +106,20 @@ impl SourceBuilder {
         self
     }
 
+    /// Hands the messages of each ordering key out in the order in which they were published.
+    /// Default: false.
+    ///
+    /// For subscriptions with message ordering enabled; on any other the source ends with
+    /// [`SourceError::Unordered`](crate::SourceError::Unordered). What comes out of a key are runs
+    /// that go up without a gap: after a lapse, a release or a reconnect a key may go back, and then
+    /// everything behind that point comes again, what is held included. Needs a single
+    /// [stream](Self::streams) for each subscription. Without it, messages with keys are treated like
+    /// all others.
+    pub fn message_ordering(mut self, on: bool) -> Self {
+        self.settings.message_ordering = on;
+        self
+    }
+
     /// The most deliveries of each subscription that are leased and not settled, over all streams.
     /// Default: 100,000.
     ///

@@ -57,6 +57,15 @@ pub enum SourceError {
         #[source]
         cause: RpcError,
     },
+    /// The subscription does not keep the order of keys, although the source was built to rely on
+    /// it. A subscription has the property for life: this one never had it, or was created anew.
+    #[error(
+        "subscription {subscription} does not deliver the messages of an ordering key in order; nothing uncommitted was acknowledged, create it again with message ordering enabled, or build the source without message_ordering"
+    )]
+    Unordered {
+        /// The subscription that is read.
+        subscription: SubscriptionName,
+    },
     /// A response cannot be read, and came again each time.
     #[error(
         "a response of subscription {subscription} could not be read {tries} times in a row; nothing uncommitted was acknowledged, the message in it blocks the subscription until it is acknowledged by other means or expires"

@@ -25,11 +25,13 @@ mod invariants;
 mod key;
 mod leases;
 mod need;
+mod ordering;
 mod partial;
 mod pausing;
 mod request;
 mod restoration;
 mod restored;
+mod runs;
 mod saved_ack_ids;
 mod seen;
 mod streams;
@@ -72,6 +74,7 @@ use need::Need;
 use partial::Partials;
 use pausing::Flow;
 use restored::RestoredCommit;
+use runs::Runs;
 use seen::Seen;
 use streams::Streams;
 
@@ -115,6 +118,10 @@ pub(crate) struct Machine {
     streams: Streams,
     seen: Seen,
     partials: Partials,
+    /// The ordering keys, where their order is kept.
+    runs: Option<Runs>,
+    /// Something in the buffer was dropped since it was last looked through.
+    unsifted: bool,
     buffer: Buffer,
     need: Need,
     cadence: Cadence,
@@ -165,6 +172,9 @@ impl Machine {
             Some(epoch) => Ledger::restore(epoch, Vec::new()).0,
             None => Ledger::new(),
         };
+        let floor = restoration.groups.iter().map(|group| group.published_by);
+        let floor = floor.max().unwrap_or(i64::MIN);
+        let (runs, acks) = Self::keep_order(&settings, floor, restoration.behind);
         let mut machine = Self {
             deliveries: Deliveries::new(
                 ledger,
@@ -172,15 +182,12 @@ impl Machine {
             ),
             leases: Leases::default(),
             lease,
-            acks: Acks::default(),
+            acks,
+            runs,
+            unsifted: false,
             releases: BTreeMap::new(),
             calls: Calls::default(),
-            streams: Streams::new(
-                now,
-                settings.streams,
-                settings.outstanding,
-                settings.outstanding_bytes,
-            ),
+            streams: Streams::new(now, &settings),
             seen: Seen::new(settings.seen_limit),
             partials: Partials::default(),
             buffer: Buffer::new(settings.buffer),
@@ -382,16 +389,6 @@ impl Machine {
             self.stats.seen_overflowed += ids;
             let limit = self.settings.seen_limit;
             self.tell(Notice::SeenOverflowed { ids, limit });
-        }
-    }
-
-    /// Forgets the leases of batches that are gone.
-    fn tidy(&mut self) {
-        for batch in self.deliveries.take_emptied() {
-            self.leases.forget(batch);
-            // No confirmation comes for it any more; what it still has in the buffer was delivered
-            // again, and is leased as that delivery.
-            self.buffer.confirm(batch);
         }
     }
 }

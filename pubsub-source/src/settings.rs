@@ -28,6 +28,7 @@ pub(crate) struct Settings {
     pub(crate) close_budget: Duration,
     pub(crate) confirm_acks: Option<Duration>,
     pub(crate) saved_deliveries: SavedDeliveries,
+    pub(crate) message_ordering: bool,
 }
 
 impl Default for Settings {
@@ -46,6 +47,7 @@ impl Default for Settings {
             close_budget: Duration::from_secs(5),
             confirm_acks: None,
             saved_deliveries: SavedDeliveries::MessageIds,
+            message_ordering: false,
         }
     }
 }
@@ -151,6 +153,15 @@ impl Settings {
                 rule: "each stream has to be told at least 1 byte",
             });
         }
+        if self.message_ordering && self.streams > 1 {
+            return Err(BuildError::Contradiction {
+                first: "message_ordering",
+                first_value: "true".into(),
+                second: "streams",
+                second_value: self.streams.to_string(),
+                rule: "the order of keys holds on one stream only, so streams has to be 1",
+            });
+        }
         if self.max_hold < self.max_extension {
             return Err(BuildError::Contradiction {
                 first: "max_hold",
@@ -225,6 +236,17 @@ mod tests {
         let text = settings.check().unwrap_err().to_string();
         assert!(
             text.contains("streams is 8") && text.contains("outstanding is 7"),
+            "{text}"
+        );
+
+        let settings = Settings {
+            streams: 4,
+            message_ordering: true,
+            ..Settings::default()
+        };
+        let text = settings.check().unwrap_err().to_string();
+        assert!(
+            text.contains("message_ordering is true") && text.contains("streams is 4"),
             "{text}"
         );
 

@@ -45,6 +45,9 @@ struct Part {
     name: Arc<str>,
     groups: Vec<Group>,
     unfinished: Vec<Unfinished>,
+    /// Ordering keys in which the host is behind what it once had: what comes again of them is
+    /// handed out, whether or not a group names it.
+    behind: Vec<Arc<str>>,
 }
 
 impl SourceState {
@@ -80,9 +83,18 @@ impl SourceState {
                 name: subscription.as_str().into(),
                 groups,
                 unfinished,
+                behind: Vec::new(),
             }],
             sought: None,
         }
+    }
+
+    /// The same, of a host that is behind in these ordering keys.
+    pub(crate) fn behind(mut self, keys: Vec<Arc<str>>) -> Self {
+        if let Some(part) = self.subscriptions.first_mut() {
+            part.behind = keys;
+        }
+        self
     }
 
     /// The same, taken by a source that reads after this seek.
@@ -112,6 +124,7 @@ impl SourceState {
                 name: subscription.as_str().into(),
                 groups: Vec::new(),
                 unfinished: Vec::new(),
+                behind: Vec::new(),
             }],
             sought: None,
         }
@@ -148,6 +161,15 @@ impl SourceState {
         parts
             .filter(|part| *part.name == *subscription.as_str())
             .flat_map(|part| part.unfinished.iter().cloned())
+            .collect()
+    }
+
+    /// The ordering keys of a subscription in which the host is behind what it once had.
+    pub(crate) fn behind_in(&self, subscription: &SubscriptionName) -> Vec<Arc<str>> {
+        let parts = self.subscriptions.iter();
+        parts
+            .filter(|part| *part.name == *subscription.as_str())
+            .flat_map(|part| part.behind.iter().map(Arc::clone))
             .collect()
     }
 

@@ -28,6 +28,12 @@ pub struct Stats {
     pub extended: u64,
     /// Counter: redeliveries of messages that were held, not handed out again.
     pub redelivered: u64,
+    /// Counter: redeliveries of messages that were held, handed out again since an earlier message
+    /// of their ordering key was.
+    pub repeated: u64,
+    /// Counter: messages with an ordering key that were dropped before they were handed out, since
+    /// one before them comes again.
+    pub dropped_behind: u64,
     /// Counter: deliveries that a durable epoch names, acknowledged and not handed out.
     pub recognised: u64,
     /// Counter: deliveries given back because they were held longer than `max_hold`.
@@ -129,6 +135,8 @@ impl Stats {
             ("released", Counter(self.released)),
             ("extended", Counter(self.extended)),
             ("redelivered", Counter(self.redelivered)),
+            ("repeated", Counter(self.repeated)),
+            ("dropped_behind", Counter(self.dropped_behind)),
             ("recognised", Counter(self.recognised)),
             ("held_too_long", Counter(self.held_too_long)),
             ("seen_overflowed", Counter(self.seen_overflowed)),
@@ -180,6 +188,8 @@ impl Stats {
             released: self.released + other.released,
             extended: self.extended + other.extended,
             redelivered: self.redelivered + other.redelivered,
+            repeated: self.repeated + other.repeated,
+            dropped_behind: self.dropped_behind + other.dropped_behind,
             recognised: self.recognised + other.recognised,
             held_too_long: self.held_too_long + other.held_too_long,
             seen_overflowed: self.seen_overflowed + other.seen_overflowed,

@@ -30,6 +30,8 @@ mod events;
 mod job;
 #[path = "wire/leases.rs"]
 mod leases;
+#[path = "wire/ordering.rs"]
+mod ordering;
 #[path = "wire/pausing.rs"]
 mod pausing;
 #[path = "wire/positions.rs"]

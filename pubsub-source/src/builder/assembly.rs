@@ -168,6 +168,7 @@ fn restoration(
             restoration
                 .unfinished
                 .extend(state.unfinished_of(subscription));
+            restoration.behind.extend(state.behind_in(subscription));
         }
     }
     Ok(restoration)

@@ -210,6 +210,7 @@ impl Pull {
     fn hand_over(&self, response: StreamingPullResponse, leased_since: Instant) -> bool {
         let properties = response.subscription_properties;
         let exactly_once = properties.map(|these| these.exactly_once_delivery_enabled);
+        let ordered = properties.map(|these| these.message_ordering_enabled);
         let mut received = response.received_messages;
         loop {
             // A batch's deliveries are told apart by 16 bits.
@@ -217,6 +218,7 @@ impl Pull {
                 .then(|| received.split_off(DeliveryId::MAX_BATCH));
             let mut pulled = take_apart(&self.subscription, received, leased_since);
             pulled.exactly_once = exactly_once;
+            pulled.ordered = ordered;
             let (now, random, stream) = (now(), fastrand::f64(), self.stream);
             let told = self.shared.with(|state| {
                 state.machine.handle_response(now, random, stream, pulled);
@@ -279,6 +281,7 @@ pub(crate) fn take_apart(
         ack_ids,
         leased_since,
         exactly_once: None,
+        ordered: None,
     }
 }
 

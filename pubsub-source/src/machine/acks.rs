@@ -7,6 +7,28 @@ use connector_core::ledger::{Place, SegmentView};
 use super::key::MessageKey;
 use crate::delivery::DeliveryId;
 
+/// Requests of ordering keys that may be under way at once: as many as of messages without keys.
+const LANES: u8 = 8;
+
+/// What may wait in the lanes before more is taken out of the released epochs: a full request each.
+const WAITING: usize = 8 * 1000;
+
+/// The requests in which one part of the ordering keys is acknowledged, one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Lane(u8);
+
+impl Lane {
+    /// The lane of a key with this hash.
+    pub(super) fn of(hash: u64) -> Self {
+        let lane = hash % u64::from(LANES);
+        Self(u8::try_from(lane).unwrap_or_default())
+    }
+
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        (0..LANES).map(Self)
+    }
+}
+
 /// The next thing to acknowledge.
 #[derive(Debug)]
 pub(super) enum Next {
@@ -23,6 +45,13 @@ struct Released {
     left: usize,
 }
 
+/// What waits in one lane.
+#[derive(Debug, Default)]
+struct Waiting {
+    urgent: VecDeque<DeliveryId>,
+    released: VecDeque<DeliveryId>,
+}
+
 /// The queue of acknowledgements.
 ///
 /// A commit only puts its epochs' segments in here; they are taken apart while requests are cut, a
@@ -31,17 +60,54 @@ struct Released {
 pub(super) struct Acks {
     urgent: VecDeque<DeliveryId>,
     released: VecDeque<Released>,
+    /// One for each lane, where keys are acknowledged in order.
+    lanes: Vec<Waiting>,
+    /// Deliveries in the lanes.
+    waiting: usize,
+    /// The lane whose turn it is.
+    turn: usize,
 }
 
 impl Acks {
+    /// A queue that keeps the order of keys.
+    pub(super) fn in_lanes() -> Self {
+        Self {
+            lanes: Lane::all().map(|_| Waiting::default()).collect(),
+            ..Self::default()
+        }
+    }
+
     /// Acknowledges one delivery, before what commits released.
-    pub(super) fn push(&mut self, id: DeliveryId) {
-        self.urgent.push_back(id);
+    pub(super) fn push(&mut self, id: DeliveryId, lane: Option<Lane>) {
+        match lane.and_then(|lane| self.lanes.get_mut(usize::from(lane.0))) {
+            Some(waiting) => {
+                waiting.urgent.push_back(id);
+                self.waiting += 1;
+            }
+            None => self.urgent.push_back(id),
+        }
+    }
+
+    /// Acknowledges an item of a committed epoch when its lane's turn comes.
+    pub(super) fn push_released(&mut self, id: DeliveryId, lane: Option<Lane>) {
+        match lane.and_then(|lane| self.lanes.get_mut(usize::from(lane.0))) {
+            Some(waiting) => {
+                waiting.released.push_back(id);
+                self.waiting += 1;
+            }
+            None => self.urgent.push_back(id),
+        }
     }
 
     /// Puts a delivery back that did not fit into the request.
-    pub(super) fn unpop(&mut self, id: DeliveryId) {
-        self.urgent.push_front(id);
+    pub(super) fn unpop(&mut self, id: DeliveryId, lane: Option<Lane>) {
+        match lane.and_then(|lane| self.lanes.get_mut(usize::from(lane.0))) {
+            Some(waiting) => {
+                waiting.urgent.push_front(id);
+                self.waiting += 1;
+            }
+            None => self.urgent.push_front(id),
+        }
     }
 
     /// Acknowledges what a commit released.
@@ -59,17 +125,65 @@ impl Acks {
         if let Some(id) = self.urgent.pop_front() {
             return Some(Next::Delivery(id));
         }
+        let (place, key) = self.pop_released()?;
+        Some(Next::Released(place, key))
+    }
+
+    /// The next item of a committed epoch.
+    fn pop_released(&mut self) -> Option<(Place, MessageKey)> {
         while let Some(first) = self.released.front_mut() {
             if let Some((place, key)) = first.segment.next_from(&mut first.cursor) {
                 first.left -= 1;
-                return Some(Next::Released(place, key.clone()));
+                return Some((place, key.clone()));
             }
             self.released.pop_front();
         }
         None
     }
 
+    /// The next item of a committed epoch to put into its lane, while the lanes have room.
+    pub(super) fn poll_released(&mut self) -> Option<(Place, MessageKey)> {
+        if self.waiting >= WAITING {
+            return None;
+        }
+        self.pop_released()
+    }
+
+    /// The next delivery of a lane.
+    pub(super) fn pop_lane(&mut self, lane: Option<Lane>) -> Option<DeliveryId> {
+        let Some(lane) = lane else {
+            return self.urgent.pop_front();
+        };
+        let waiting = self.lanes.get_mut(usize::from(lane.0))?;
+        let id = waiting.urgent.pop_front();
+        let id = id.or_else(|| waiting.released.pop_front())?;
+        self.waiting -= 1;
+        Some(id)
+    }
+
+    /// The lanes with something in them, the one whose turn it is first. Messages without a key
+    /// are in none, and come before all.
+    pub(super) fn lanes(&mut self) -> Vec<Option<Lane>> {
+        let mut lanes: Vec<Option<Lane>> = Lane::all()
+            .filter(|lane| {
+                let waiting = self.lanes.get(usize::from(lane.0));
+                waiting.is_some_and(|one| !one.urgent.is_empty() || !one.released.is_empty())
+            })
+            .map(Some)
+            .collect();
+        if !lanes.is_empty() {
+            self.turn = (self.turn + 1) % lanes.len();
+            lanes.rotate_left(self.turn);
+        }
+        if !self.urgent.is_empty() {
+            lanes.insert(0, None);
+        }
+        lanes
+    }
+
     pub(super) fn is_empty(&self) -> bool {
-        self.urgent.is_empty() && self.released.iter().all(|released| released.left == 0)
+        self.urgent.is_empty()
+            && self.waiting == 0
+            && self.released.iter().all(|released| released.left == 0)
     }
 }

@@ -150,7 +150,7 @@ impl Machine {
                 self.stats.lapsed += 1;
             }
             Stage::Acking | Stage::HostAcking | Stage::ReAcking => self.stats.acknowledged += 1,
-            Stage::Buffered | Stage::Out | Stage::Releasing | Stage::Gone => {}
+            Stage::Buffered | Stage::Out | Stage::Superseded | Stage::Releasing | Stage::Gone => {}
         }
     }
 
@@ -179,6 +179,8 @@ impl Machine {
             .handle_extended(id.batch(), ends, self.lease, random);
         if whole && self.leases.ends(id.batch()).is_some_and(|ends| ends > now) {
             self.buffer.confirm(id.batch());
+        } else {
+            self.let_unleased_out(id.batch());
         }
     }
 
@@ -205,6 +207,7 @@ impl Machine {
             errand: call.errand,
             ids,
             attempts: call.attempts,
+            lane: call.lane,
         };
         self.give_up(now, part(worthless));
         self.done(now, random, part(done), sent);
@@ -240,6 +243,7 @@ impl Machine {
                     errand: call.errand,
                     ids: late,
                     attempts: call.attempts,
+                    lane: call.lane,
                 },
             );
         }
@@ -256,14 +260,24 @@ impl Machine {
             return;
         }
         let half = call.ids.split_off(call.ids.len() / 2);
-        for ids in [call.ids, half] {
-            let part = Call {
-                errand: call.errand,
-                ids,
-                attempts: 0,
-            };
-            self.calls.retry(now, random, part, None);
+        call.attempts = 0;
+        let lane = call.lane;
+        let errand = call.errand;
+        self.calls.retry(now, random, call, None);
+        if lane.is_some() {
+            // One request at a time: the other half waits for its turn.
+            for id in half.into_iter().rev() {
+                self.acks.unpop(id, lane);
+            }
+            return;
         }
+        let half = Call {
+            errand,
+            ids: half,
+            attempts: 0,
+            lane,
+        };
+        self.calls.retry(now, random, half, None);
     }
 
     /// The ack ids of these deliveries are worth nothing: they come again.
@@ -271,7 +285,10 @@ impl Machine {
         let mut lapsed = Vec::new();
         for id in call.ids {
             match call.errand {
-                Errand::Acknowledge => lapsed.extend(self.lose(id)),
+                Errand::Acknowledge => {
+                    self.break_run(id, false);
+                    lapsed.extend(self.lose(id));
+                }
                 Errand::Release(_) => self.released(id),
                 Errand::Extend(_) => {
                     self.extended(now, 0.0, id, None);

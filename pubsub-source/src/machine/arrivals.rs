@@ -5,7 +5,7 @@ use std::time::Instant;
 use gcp_wire::RpcError;
 
 use super::{
-    AckIds, Machine, MessageKey, Notice, Phase, StreamEnd, StreamId, batch::Stage,
+    AckIds, Machine, MessageKey, Notice, Phase, StreamEnd, StreamId, cutting::is_acking,
     deliveries::Arrival,
 };
 use crate::{delivery::DeliveryId, error::SourceError, message::Message};
@@ -31,6 +31,8 @@ pub(crate) struct Pulled {
     pub(crate) leased_since: Instant,
     /// What the response says about the subscription, when it says something.
     pub(crate) exactly_once: Option<bool>,
+    /// Whether the subscription keeps the order of keys, when the response says so.
+    pub(crate) ordered: Option<bool>,
 }
 
 impl Machine {
@@ -54,6 +56,9 @@ impl Machine {
         if let Some(exactly_once) = pulled.exactly_once {
             self.follow_exactly_once(now, exactly_once);
         }
+        if let Some(ordered) = pulled.ordered {
+            self.follow_ordering(now, ordered);
+        }
         // What a dropped stream still had is leased to nobody we know of, and comes again.
         let Some(lease) = self.streams.lease(now, stream) else {
             return;
@@ -72,59 +77,77 @@ impl Machine {
             ack_ids,
             leased_since,
             exactly_once: _,
+            ordered: _,
         } = pulled;
         let published = |message: &Message| message.published.unwrap_or(i64::MIN);
         let published_by = messages.iter().map(published).max().unwrap_or(i64::MIN);
         let batch = self.deliveries.open(now, published_by, keys, ack_ids);
         self.leases.start(batch, leased_since, lease, random);
         let mut index = 0u16;
-        let mut recognised = 0;
+        let recognised = self.stats.recognised;
         messages.retain_mut(|message| {
-            let id = DeliveryId::new(batch, index);
+            message.delivery = DeliveryId::new(batch, index);
             index = index.wrapping_add(1);
-            message.delivery = id;
-            let published = published(message);
             self.stats.received_bytes += message.size() as u64;
-            let mut arrival = self.deliveries.arrive(id, published);
-            if let Arrival::Namesake(held) = arrival {
-                self.abandon(held);
-                arrival = self.deliveries.arrive(id, published);
-            }
-            match arrival {
-                Arrival::New => {
-                    let seen = self
-                        .deliveries
-                        .key(id)
-                        .is_some_and(|key| self.seen.suppresses(key, published));
-                    if seen {
-                        self.deliveries.start_re_ack(id);
-                        self.acks.push(id);
-                        recognised += 1;
-                    }
-                    !seen
-                }
-                Arrival::Namesake(_) => unreachable!("what was held under the id was given up"),
-                Arrival::Renewed(stage) => {
-                    self.stats.redelivered += 1;
-                    match stage {
-                        // The acknowledgement under way is for an ack id that is worth nothing.
-                        Stage::Acking | Stage::HostAcking | Stage::ReAcking => self.acks.push(id),
-                        Stage::Buffered | Stage::Out | Stage::Releasing | Stage::Gone => {}
-                    }
-                    false
-                }
+            let published = published(message);
+            if self.runs.is_some() && !message.ordering_key.is_empty() {
+                self.arrive_in_order(now, message, published)
+            } else {
+                self.arrive(message.delivery, published)
             }
         });
-        if recognised > 0 {
-            if self.stats.recognised == 0 {
-                self.tell(Notice::Recognised { ids: recognised });
-            }
-            self.stats.recognised += recognised as u64;
+        let ids = self.stats.recognised - recognised;
+        if recognised == 0 && ids > 0 {
+            let ids = usize::try_from(ids).unwrap_or(usize::MAX);
+            self.tell(Notice::Recognised { ids });
         }
         self.admit(now, batch, messages, leased_since, lease);
         self.need.handle_held(self.deliveries.leased());
+        self.sweep_keys();
         self.tidy();
         self.watch_reading(now);
+    }
+
+    /// Finds out what a delivery is. Answers whether its message waits to be handed out.
+    fn arrive(&mut self, id: DeliveryId, published: i64) -> bool {
+        let mut arrival = self.deliveries.arrive(id, published);
+        if let Arrival::Namesake(held) = arrival {
+            self.abandon(held);
+            arrival = self.deliveries.arrive(id, published);
+        }
+        match arrival {
+            Arrival::New => {
+                let key = self.deliveries.key(id);
+                let seen = key.is_some_and(|key| self.seen.suppresses(key, published));
+                if seen {
+                    self.re_ack(id);
+                }
+                !seen
+            }
+            Arrival::Namesake(_) => unreachable!("what was held under the id was given up"),
+            Arrival::Renewed(_) => {
+                self.renewed(id);
+                false
+            }
+        }
+    }
+
+    /// A delivery's message is part of a durable epoch: it is acknowledged.
+    pub(super) fn re_ack(&mut self, id: DeliveryId) {
+        self.deliveries.start_re_ack(id);
+        let lane = self.lane(id);
+        self.acks.push(id, lane);
+        self.stats.recognised += 1;
+    }
+
+    /// A delivery took over from an earlier one of its message.
+    pub(super) fn renewed(&mut self, id: DeliveryId) {
+        self.stats.redelivered += 1;
+        // An acknowledgement under way is for an ack id that is worth nothing.
+        if is_acking(self.deliveries.stage(id)) {
+            let lane = self.lane(id);
+            self.acks.push(id, lane);
+        }
     }
 
     /// Puts new messages where the reader finds them.
@@ -141,8 +164,11 @@ impl Machine {
             Phase::Running => false,
         };
         if closing || self.flow.is_parked() {
-            for message in messages {
+            for message in &messages {
                 self.give_back(message.delivery, 0);
+            }
+            for message in &messages {
+                self.leave_queue(message.delivery);
             }
             return;
         }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use connector_core::ledger::Place;
 
-use super::{ack_ids::AckIds, key::MessageKey};
+use super::{ack_ids::AckIds, key::MessageKey, runs::KeyNo};
 
 /// Where a delivery is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +20,9 @@ pub(super) enum Stage {
     /// Being acknowledged because an earlier delivery of the message is part of a durable epoch.
     /// Its key is in the batch.
     ReAcking,
+    /// Received and not handed out, but delivered again since, and that delivery is handed out
+    /// after it: only the place in the order of its key is left of it. Its key is in the batch.
+    Superseded,
     /// Being given back. A redelivery is a new message, so its key is kept nowhere.
     Releasing,
     /// Has a verdict, or its place was taken over by a redelivery.
@@ -37,6 +40,9 @@ impl Marks {
     pub(super) const RENEWED: Self = Self(2);
     /// The acknowledgement had to be sent more than once.
     pub(super) const RETRIED: Self = Self(4);
+
+    /// It must not be handed out any more: something before it in its key comes again.
+    pub(super) const REVOKED: Self = Self(8);
 
     pub(super) const fn has(self, mark: Self) -> bool {
         self.0 & mark.0 != 0
@@ -63,6 +69,9 @@ pub(super) struct Batch {
     live: usize,
     received: Instant,
     published_by: i64,
+    /// The ordering key of each delivery and the turn of it in which it was let through; empty
+    /// where order is not kept.
+    ordering: Vec<(Option<KeyNo>, u32)>,
 }
 
 impl Batch {
@@ -85,7 +94,25 @@ impl Batch {
             live: count,
             received,
             published_by,
+            ordering: Vec::new(),
         }
+    }
+
+    /// The ordering key of a delivery, where order is kept.
+    pub(super) fn ordering_key(&self, index: usize) -> Option<KeyNo> {
+        self.ordering.get(index)?.0
+    }
+
+    /// The turn of its key in which a delivery was let through.
+    pub(super) fn turn(&self, index: usize) -> u32 {
+        self.ordering.get(index).map_or(0, |of| of.1)
+    }
+
+    pub(super) fn set_ordering(&mut self, index: usize, key: KeyNo, turn: u32) {
+        if self.ordering.is_empty() {
+            self.ordering = vec![(None, 0); self.stages.len()];
+        }
+        self.ordering[index] = (Some(key), turn);
     }
 
     pub(super) fn len(&self) -> usize {

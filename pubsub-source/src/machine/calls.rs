@@ -7,6 +7,7 @@ use std::{
 
 use connector_core::backoff::Backoff;
 
+use super::acks::Lane;
 use crate::delivery::DeliveryId;
 
 /// Names one sending of a request.
@@ -52,6 +53,8 @@ pub(super) struct Call {
     pub(super) ids: Vec<DeliveryId>,
     /// Sendings so far.
     pub(super) attempts: u32,
+    /// Where its deliveries' keys are acknowledged in order.
+    pub(super) lane: Option<Lane>,
 }
 
 /// A request that was answered, with when it was sent.
@@ -163,6 +166,22 @@ impl Calls {
         self.counts[errand.kind()] + alike.count()
     }
 
+    /// Whether a request of this lane is under way or waits to be sent again.
+    pub(super) fn is_busy(&self, lane: Lane) -> bool {
+        let in_flight = self.in_flight.values().map(|(call, _)| call);
+        in_flight
+            .chain(self.waiting.values())
+            .any(|call| call.lane == Some(lane))
+    }
+
+    /// The lanes of all requests.
+    #[cfg(test)]
+    pub(super) fn lanes(&self) -> impl Iterator<Item = Lane> + '_ {
+        let in_flight = self.in_flight.values().map(|(call, _)| call);
+        let calls = in_flight.chain(self.waiting.values());
+        calls.filter_map(|call| call.lane)
+    }
+
     #[cfg(test)]
     pub(super) fn deliveries(&self) -> impl Iterator<Item = (Errand, DeliveryId)> + '_ {
         let in_flight = self.in_flight.values().map(|(call, _)| call);
@@ -181,6 +200,7 @@ mod tests {
             errand,
             ids: vec![DeliveryId::new(0, 0)],
             attempts: 0,
+            lane: None,
         }
     }
 

@@ -66,6 +66,7 @@ impl Machine {
             Stage::Acking
             | Stage::HostAcking
             | Stage::ReAcking
+            | Stage::Superseded
             | Stage::Releasing
             | Stage::Gone => false,
         }

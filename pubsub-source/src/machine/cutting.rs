@@ -29,6 +29,9 @@ impl Machine {
         if !self.calls.has_room(Errand::Acknowledge) || self.acks.is_empty() {
             return None;
         }
+        if self.runs.is_some() {
+            return self.cut_acks_in_lanes(now);
+        }
         let mut body = RequestBody::acknowledge(self.subscription.as_str());
         let mut ids = Vec::new();
         let mut late = Vec::new();
@@ -42,13 +45,56 @@ impl Machine {
                 continue;
             };
             if !body.push(ack_id) {
-                self.acks.unpop(id);
+                self.acks.unpop(id, None);
                 break;
             }
             ids.push(id);
         }
         self.remember_lapsed(now, late);
         self.send(now, Errand::Acknowledge, ids, body)
+    }
+
+    /// As [`cut_acks`](Self::cut_acks), where a key's messages are acknowledged in order: each key
+    /// has its lane, and each lane one request under way.
+    fn cut_acks_in_lanes(&mut self, now: Instant) -> Option<Effect> {
+        let mut late = Vec::new();
+        while let Some((place, key)) = self.acks.poll_released() {
+            if let Some(id) = self.start_ack(place, key, &mut late) {
+                let lane = self.lane(id);
+                self.acks.push_released(id, lane);
+            }
+        }
+        self.remember_lapsed(now, late);
+        for lane in self.acks.lanes() {
+            if lane.is_some_and(|lane| self.calls.is_busy(lane)) {
+                continue;
+            }
+            let mut body = RequestBody::acknowledge(self.subscription.as_str());
+            let mut ids = Vec::new();
+            while let Some(id) = self.acks.pop_lane(lane) {
+                if !is_acking(self.deliveries.stage(id)) {
+                    continue;
+                }
+                let Some(ack_id) = self.deliveries.ack_id(id) else {
+                    continue;
+                };
+                if !body.push(ack_id) {
+                    self.acks.unpop(id, lane);
+                    break;
+                }
+                ids.push(id);
+            }
+            if !ids.is_empty() {
+                let call = Call {
+                    errand: Errand::Acknowledge,
+                    ids,
+                    attempts: 0,
+                    lane,
+                };
+                return Some(self.sent(now, call, body));
+            }
+        }
+        None
     }
 
     /// The delivery that stands for an item of a committed epoch. An item without one has had its
@@ -151,7 +197,7 @@ impl Machine {
             Stage::Buffered | Stage::Out | Stage::Acking | Stage::HostAcking | Stage::ReAcking => {
                 true
             }
-            Stage::Releasing | Stage::Gone => false,
+            Stage::Superseded | Stage::Releasing | Stage::Gone => false,
         };
         held && !self.deliveries.marks(id).has(Marks::LAPSED)
     }
@@ -170,6 +216,7 @@ impl Machine {
             errand,
             ids,
             attempts: 0,
+            lane: None,
         };
         Some(self.sent(now, call, body))
     }
@@ -230,6 +277,6 @@ impl Machine {
 pub(super) fn is_acking(stage: Stage) -> bool {
     match stage {
         Stage::Acking | Stage::HostAcking | Stage::ReAcking => true,
-        Stage::Buffered | Stage::Out | Stage::Releasing | Stage::Gone => false,
+        Stage::Buffered | Stage::Out | Stage::Superseded | Stage::Releasing | Stage::Gone => false,
     }
 }

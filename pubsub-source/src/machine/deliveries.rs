@@ -3,6 +3,8 @@
 mod arrival;
 #[cfg(test)]
 mod invariants;
+mod ordering;
+mod release;
 
 pub(in crate::machine) use arrival::Arrival;
 
@@ -110,16 +112,30 @@ impl Deliveries {
         let Some(batch) = self.batches.get_mut(&id.batch()) else {
             return false;
         };
-        if batch.stage(id.index()) != Stage::Buffered {
+        let stage = batch.stage(id.index());
+        if stage != Stage::Buffered && stage != Stage::Superseded {
             return false;
         }
         let place = self.ledger.add(batch.take_key(id.index()));
+        self.newest_out = self.newest_out.max(batch.published_by());
         if let Some(saved) = &mut self.saved {
-            saved.add(&self.ledger, place, batch.ack_id(id.index()));
+            let leased = stage == Stage::Buffered;
+            let ack_id = if leased {
+                batch.ack_id(id.index())
+            } else {
+                &[]
+            };
+            saved.add(&self.ledger, place, ack_id);
+        }
+        if stage == Stage::Superseded {
+            // The epoch keeps it; the delivery that took over is acknowledged with its own.
+            batch.set_stage(id.index(), Stage::Gone);
+            self.forget_origin(id);
+            self.drop_if_empty(id.batch());
+            return true;
         }
         batch.set_place(id.index(), place);
         batch.set_stage(id.index(), Stage::Out);
-        self.newest_out = self.newest_out.max(batch.published_by());
         true
     }
 
@@ -166,68 +182,10 @@ impl Deliveries {
             Stage::Buffered
             | Stage::HostAcking
             | Stage::ReAcking
+            | Stage::Superseded
             | Stage::Releasing
             | Stage::Gone => Standing::Gone,
         }
-    }
-
-    /// Takes a delivery of the open epoch out of it, to be acknowledged now.
-    pub(super) fn start_host_ack(&mut self, id: DeliveryId) {
-        let Some(batch) = self.batches.get_mut(&id.batch()) else {
-            return;
-        };
-        let place = batch.place(id.index());
-        let key = self.ledger.get(place).cloned();
-        let standing = self.ledger.withdraw(place);
-        debug_assert_eq!(standing, Standing::Open);
-        batch.put_key(id.index(), key.unwrap_or_else(MessageKey::vacant));
-        batch.set_stage(id.index(), Stage::HostAcking);
-    }
-
-    /// Starts to give a delivery back: it leaves its epoch and the index, so that a redelivery
-    /// counts as a new message. Answers false when it is gone or on its way out already.
-    pub(super) fn start_release(&mut self, id: DeliveryId) -> bool {
-        let stage = self.stage(id);
-        match stage {
-            Stage::Buffered | Stage::Out => {}
-            Stage::Acking
-            | Stage::HostAcking
-            | Stage::ReAcking
-            | Stage::Releasing
-            | Stage::Gone => return false,
-        }
-        self.unindex(id);
-        let Some(batch) = self.batches.get_mut(&id.batch()) else {
-            return false;
-        };
-        if stage == Stage::Out {
-            self.ledger.displace(batch.place(id.index()));
-        } else {
-            drop(batch.take_key(id.index()));
-        }
-        batch.set_stage(id.index(), Stage::Releasing);
-        if !batch.marks(id.index()).has(Marks::LAPSED) {
-            self.leased -= 1;
-        }
-        self.releasing += 1;
-        true
-    }
-
-    /// Starts to give a sealed or open delivery back while its epoch keeps it: the commit will
-    /// report it lapsed, and a redelivery is handed out as a new message.
-    pub(super) fn start_expiry(&mut self, id: DeliveryId) -> bool {
-        if self.stage(id) != Stage::Out {
-            return false;
-        }
-        self.unindex(id);
-        if let Some(batch) = self.batches.get_mut(&id.batch()) {
-            batch.set_stage(id.index(), Stage::Releasing);
-            if !batch.marks(id.index()).has(Marks::LAPSED) {
-                self.leased -= 1;
-            }
-            self.releasing += 1;
-        }
-        true
     }
 
     /// Notes that a delivery's lease ended. Answers the stage it was in, `Gone` when it had lapsed
@@ -241,7 +199,7 @@ impl Deliveries {
             return Stage::Gone;
         }
         batch.mark(id.index(), Marks::LAPSED);
-        if stage != Stage::Releasing {
+        if stage != Stage::Releasing && stage != Stage::Superseded {
             self.leased -= 1;
         }
         stage
@@ -262,7 +220,7 @@ impl Deliveries {
         let marks = self.marks(id);
         let key = match stage {
             Stage::Gone => return None,
-            Stage::Releasing => None,
+            Stage::Releasing | Stage::Superseded => None,
             Stage::Buffered | Stage::Out | Stage::Acking | Stage::HostAcking | Stage::ReAcking => {
                 self.unindex(id);
                 self.key(id).cloned()
@@ -273,21 +231,26 @@ impl Deliveries {
             Stage::Out | Stage::Acking => {
                 self.ledger.settle(batch.place(id.index()), outcome);
             }
-            Stage::Buffered | Stage::HostAcking | Stage::ReAcking => {
+            Stage::Buffered | Stage::HostAcking | Stage::ReAcking | Stage::Superseded => {
                 drop(batch.take_key(id.index()));
             }
             Stage::Releasing => self.releasing -= 1,
             Stage::Gone => {}
         }
         batch.set_stage(id.index(), Stage::Gone);
-        if stage != Stage::Releasing && !marks.has(Marks::LAPSED) {
+        let leased = stage != Stage::Releasing && stage != Stage::Superseded;
+        if leased && !marks.has(Marks::LAPSED) {
             self.leased -= 1;
         }
+        self.forget_origin(id);
+        self.drop_if_empty(id.batch());
+        key
+    }
+
+    fn forget_origin(&mut self, id: DeliveryId) {
         if let Some(origin) = self.origins.remove(&id) {
             self.forwards.remove(&origin);
         }
-        self.drop_if_empty(id.batch());
-        key
     }
 
     /// Gives a verdict to an item of the ledger whose delivery is gone. Answers whether it had none.
@@ -388,7 +351,9 @@ fn key_in<'a>(
 ) -> Option<&'a MessageKey> {
     let batch = batches.get(&id.batch())?;
     match batch.stage(id.index()) {
-        Stage::Buffered | Stage::HostAcking | Stage::ReAcking => batch.key(id.index()),
+        Stage::Buffered | Stage::HostAcking | Stage::ReAcking | Stage::Superseded => {
+            batch.key(id.index())
+        }
         Stage::Out | Stage::Acking => ledger.get(batch.place(id.index())),
         Stage::Releasing | Stage::Gone => None,
     }

@@ -4,12 +4,13 @@ use std::time::{Duration, Instant};
 
 use connector_core::{
     CheckpointError, Epoch, Limits,
-    ledger::{CommitId, Standing},
+    ledger::{CommitId, Outcome, Standing},
 };
 
 use super::{
     Effect, Machine, Notice, Parcel, Phase, SettleId,
     batch::{Marks, Stage},
+    runs::Runs,
 };
 use crate::{
     delivery::{DeliveryId, Disposition},
@@ -43,6 +44,9 @@ impl Machine {
     /// Until when a message that the handle has taken may be handed out without asking again.
     pub(crate) fn fresh_until(&self, delivery: DeliveryId) -> Option<Instant> {
         let id = self.deliveries.current(delivery);
+        if self.deliveries.stage(id) == Stage::Superseded {
+            return self.unleased_until(id);
+        }
         self.leases.ends(id.batch())
     }
 
@@ -51,7 +55,7 @@ impl Machine {
     pub(crate) fn hand_out(&mut self, now: Instant, deliveries: &[DeliveryId], left: Limits) {
         for delivery in deliveries {
             self.finish_part(*delivery);
-            self.deliveries.hand_out(*delivery);
+            self.hand_out_one(*delivery);
         }
         self.stats.handed_out += deliveries.len() as u64;
         self.buffer.handle_left(now, left, deliveries.len());
@@ -65,19 +69,37 @@ impl Machine {
             Phase::Closing { .. } | Phase::Closed { .. } => return false,
         }
         let id = self.deliveries.current(delivery);
-        self.deliveries.stage(id) == Stage::Buffered
-            && !self.deliveries.marks(id).has(Marks::LAPSED)
+        match self.deliveries.stage(id) {
+            Stage::Buffered => {
+                let marks = self.deliveries.marks(id);
+                !marks.has(Marks::LAPSED) && !marks.has(Marks::REVOKED)
+            }
+            Stage::Superseded => !self.deliveries.marks(id).has(Marks::REVOKED),
+            Stage::Out
+            | Stage::Acking
+            | Stage::HostAcking
+            | Stage::ReAcking
+            | Stage::Releasing
+            | Stage::Gone => false,
+        }
     }
 
     /// A message that the handle had taken was not handed out and never will be.
     pub(crate) fn withdraw(&mut self, now: Instant, delivery: DeliveryId, left: Limits) {
         let id = self.deliveries.current(delivery);
+        self.withdraw_one(delivery);
         if self.deliveries.stage(id) == Stage::Buffered {
-            if self.deliveries.marks(id).has(Marks::LAPSED) {
+            let marks = self.deliveries.marks(id);
+            if marks.has(Marks::LAPSED) {
                 self.drop_buffered(id);
+            } else if marks.has(Marks::REVOKED) {
+                self.deliveries.settle(id, Outcome::Lapsed);
             } else {
                 self.give_back(id, 0);
             }
+        }
+        if self.deliveries.stage(id) == Stage::Superseded {
+            self.deliveries.settle(id, Outcome::Lapsed);
         }
         self.buffer.handle_left(now, left, 0);
         self.tidy();
@@ -113,9 +135,10 @@ impl Machine {
         };
         let seen = self.seen.view(now);
         let unfinished = self.unfinished_messages(now);
+        let behind = self.runs.as_ref().map_or_else(Vec::new, Runs::behind);
         let subscription = &self.subscription;
         let state = SourceState::live(instance, subscription, held, seen, unfinished);
-        Ok(state.after(self.sought))
+        Ok(state.behind(behind).after(self.sought))
     }
 
     /// Releases every sealed epoch up to this one to be acknowledged.
@@ -180,10 +203,12 @@ impl Machine {
         match disposition {
             Disposition::Ack => {
                 self.deliveries.start_host_ack(id);
-                self.acks.push(id);
+                let lane = self.lane(id);
+                self.acks.push(id, lane);
             }
             Disposition::Nack | Disposition::NackAfter(_) => self.give_back(id, seconds),
         }
+        self.tidy();
         Ok(settle)
     }
 
@@ -215,8 +240,17 @@ impl Machine {
 
     /// Starts to give a delivery back.
     pub(super) fn give_back(&mut self, id: DeliveryId, seconds: u32) {
+        let stage = self.deliveries.stage(id);
+        let message = match (&self.runs, stage) {
+            (Some(_), Stage::Out) => self.deliveries.key(id).cloned(),
+            _ => None,
+        };
         if self.deliveries.start_release(id) {
             self.releases.entry(seconds).or_default().push_back(id);
+            if let Some(message) = message {
+                self.note_release(id, &message);
+            }
+            self.break_run(id, stage == Stage::Buffered);
         }
     }
 

@@ -32,6 +32,21 @@ impl Machine {
                 Errand::Extend(_) => {}
             }
         }
+        if let Some(runs) = &self.runs {
+            runs.check_invariants();
+            for (key, queued) in runs.queued().filter(|_| self.closed().is_none()) {
+                let id = self.deliveries.current(queued);
+                assert_eq!(self.deliveries.ordering_key(id), Some(key));
+                assert!(
+                    self.is_deliverable(queued),
+                    "what waits in its key may be handed out"
+                );
+            }
+            let mut lanes = BTreeSet::new();
+            for lane in self.calls.lanes() {
+                assert!(lanes.insert(lane), "one request of a lane at a time");
+            }
+        }
         for batch in self.deliveries.batches() {
             let ours = self
                 .deliveries

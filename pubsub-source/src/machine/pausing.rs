@@ -77,7 +77,12 @@ impl Machine {
         self.flow = Flow::Parked(since);
         // What the handle has taken is given back here too, and must not come out any more.
         self.revoked += 1;
-        self.buffer.retain(|_| false);
+        self.break_all_runs();
+        let mut gone = Vec::new();
+        self.buffer.retain(|message| {
+            gone.push(message.delivery);
+            false
+        });
         let batches: Vec<u64> = self.deliveries.batches().collect();
         for batch in batches {
             for id in self.deliveries.ids_of(batch) {
@@ -90,6 +95,9 @@ impl Machine {
                     self.give_back(id, 0);
                 }
             }
+        }
+        for delivery in gone {
+            self.leave_queue(delivery);
         }
         self.streams.park(now);
         self.stats.parks += 1;

@@ -1,6 +1,6 @@
 //! What a source knows that was there before.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use connector_core::Epoch;
 
@@ -17,6 +17,8 @@ pub(crate) struct Restoration {
     pub(crate) unfinished: Vec<Unfinished>,
     /// The seek after which the source reads.
     pub(crate) sought: Option<SeekId>,
+    /// Ordering keys in which the host is behind what it once had.
+    pub(crate) behind: Vec<Arc<str>>,
 }
 
 /// Ids of a state that share a guard and a lifetime.

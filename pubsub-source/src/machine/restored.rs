@@ -8,7 +8,7 @@ use std::{
 use connector_core::{Committed, ledger::Outcome};
 
 use super::{
-    AckIds, Effect, Machine, MessageKey, RestoredGroup, RestoredHeld, deliveries::Arrival,
+    AckIds, Effect, Machine, MessageKey, RestoredGroup, RestoredHeld, Runs, deliveries::Arrival,
 };
 use crate::delivery::DeliveryId;
 
@@ -46,6 +46,10 @@ impl Machine {
     /// Acknowledges what can be, with the first poll.
     pub(super) fn commit_restored(&mut self, now: Instant) {
         let mut held = std::mem::take(&mut self.restored.held);
+        // Of a key in which the host is behind, what is named comes out again, so it must come.
+        if self.runs.as_ref().is_some_and(Runs::is_behind) {
+            held.clear();
+        }
         // The newest first: what two states name is then a redelivery and no namesake.
         held.sort_by_key(|(published_by, _)| Reverse(*published_by));
         for (published_by, held) in held {
@@ -109,7 +113,8 @@ impl Machine {
             }
             // A redelivery may have left the service before: it is not handed out either.
             self.deliveries.mark_retried(id);
-            self.acks.push(id);
+            // Its key is known only when it comes again.
+            self.acks.push(id, None);
         }
         self.leases.start(batch, now, lease_left, 0.0);
         self.need.handle_held(self.deliveries.leased());

@@ -13,6 +13,7 @@ use std::{
 use connector_core::backoff::Backoff;
 
 use super::effect::{Effect, Notice, StreamId};
+use crate::settings::Settings;
 
 /// How often a stream gets an empty request: the service closes a stream that sends nothing for
 /// 75 to 90 s, and Google's clients ping every 30 s.
@@ -92,6 +93,8 @@ pub(super) struct Streams {
     bound: u64,
     /// As much in bytes, where there is such a bound.
     bytes: Option<u64>,
+    /// A stream opens only after the one before has ended: the order of keys holds on one stream.
+    alone: bool,
     effects: VecDeque<Effect>,
     /// Nothing is opened before the host asks for the first message.
     started: bool,
@@ -105,14 +108,16 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    pub(super) fn new(now: Instant, slots: usize, bound: usize, bytes: Option<u64>) -> Self {
+    pub(super) fn new(now: Instant, settings: &Settings) -> Self {
+        let slots = settings.streams;
         Self {
             slots: (0..slots).map(|_| Slot::Waiting(now)).collect(),
             failures: vec![0; slots],
             retiring: Vec::new(),
             next: 0,
-            bound: bound as u64,
-            bytes,
+            bound: settings.outstanding as u64,
+            bytes: settings.outstanding_bytes,
+            alone: settings.message_ordering,
             effects: VecDeque::new(),
             started: false,
             closing: false,

@@ -4,7 +4,10 @@ use std::time::Instant;
 
 use connector_core::ledger::Outcome;
 
-use super::{Machine, Notice, Phase, batch::Stage};
+use super::{
+    Machine, Notice, Phase,
+    batch::{Marks, Stage},
+};
 use crate::{delivery::DeliveryId, error::SourceError};
 
 /// Streams that were not read for this part of the lease are closed: what waits in them is leased
@@ -18,6 +21,9 @@ impl Machine {
             return;
         }
         self.lapse(now);
+        if let Some(runs) = &mut self.runs {
+            runs.handle_timeout(now);
+        }
         self.seen.expire(now);
         self.release_overdue(now);
         self.check_checkpoints(now);
@@ -55,10 +61,25 @@ impl Machine {
         .min()
     }
 
+    /// Forgets the leases of batches that are gone.
+    pub(super) fn tidy(&mut self) {
+        if std::mem::take(&mut self.unsifted) {
+            self.drop_lapsed(0);
+        }
+        for batch in self.deliveries.take_emptied() {
+            self.leases.forget(batch);
+            // No confirmation comes for it any more; what it still has in the buffer was delivered
+            // again, and is leased as that delivery.
+            self.buffer.confirm(batch);
+        }
+    }
+
     /// Gives up the leases that are over.
     pub(crate) fn lapse(&mut self, now: Instant) {
         let (mut handed_out, mut buffered) = (0, 0);
+        let mut batches = Vec::new();
         while let Some(batch) = self.leases.poll_lapsed(now) {
+            batches.push(batch);
             for id in self.deliveries.ids_of(batch) {
                 match self.lapse_one(id) {
                     Stage::Out => handed_out += 1,
@@ -66,6 +87,7 @@ impl Machine {
                     Stage::Acking
                     | Stage::HostAcking
                     | Stage::ReAcking
+                    | Stage::Superseded
                     | Stage::Releasing
                     | Stage::Gone => {}
                 }
@@ -74,11 +96,16 @@ impl Machine {
         if buffered > 0 {
             self.drop_lapsed(buffered);
         }
+        for batch in batches {
+            self.let_unleased_out(batch);
+        }
         if handed_out + buffered > 0 {
             self.tell(Notice::Lapsed {
                 handed_out,
                 buffered,
             });
+        }
+        if handed_out + buffered > 0 || self.unsifted {
             self.tidy();
             self.watch_reading(now);
         }
@@ -96,6 +123,7 @@ impl Machine {
             Stage::Acking
             | Stage::HostAcking
             | Stage::ReAcking
+            | Stage::Superseded
             | Stage::Releasing
             | Stage::Gone => return,
         }
@@ -112,12 +140,14 @@ impl Machine {
             self.stats.released += 1;
             self.resolve_settle(id, false);
             self.deliveries.settle(id, Outcome::Lapsed);
+        } else if stage != Stage::Superseded && stage != Stage::Gone {
+            self.break_run(id, false);
         }
         stage
     }
 
     /// Drops buffered messages whose lease is over; those the handle has taken are revoked.
-    fn drop_lapsed(&mut self, lapsed: usize) {
+    pub(super) fn drop_lapsed(&mut self, lapsed: usize) {
         let mut dropped = Vec::new();
         let mut buffer = std::mem::replace(
             &mut self.buffer,
@@ -126,7 +156,7 @@ impl Machine {
         buffer.retain(|message| {
             let keep = self.is_deliverable(message.delivery);
             if !keep {
-                dropped.push(self.deliveries.current(message.delivery));
+                dropped.push(message.delivery);
             }
             keep
         });
@@ -134,8 +164,14 @@ impl Machine {
         if dropped.len() < lapsed {
             self.revoked += 1;
         }
-        for id in dropped {
-            self.drop_buffered(id);
+        for delivery in dropped {
+            let id = self.deliveries.current(delivery);
+            self.withdraw_one(delivery);
+            if self.deliveries.marks(id).has(Marks::LAPSED) {
+                self.drop_buffered(id);
+            } else if self.deliveries.marks(id).has(Marks::REVOKED) {
+                self.deliveries.settle(id, Outcome::Lapsed);
+            }
         }
     }
 
@@ -153,7 +189,7 @@ impl Machine {
             }
             // The key is not remembered: under it comes a message that nobody has seen.
             Stage::Acking | Stage::HostAcking | Stage::ReAcking => drop(self.lose(id)),
-            Stage::Releasing | Stage::Gone => {}
+            Stage::Superseded | Stage::Releasing | Stage::Gone => {}
         }
     }
 
@@ -175,8 +211,13 @@ impl Machine {
             for id in self.deliveries.ids_of(batch) {
                 match self.deliveries.stage(id) {
                     Stage::Out => {
+                        let message = self.deliveries.key(id).cloned();
                         if self.deliveries.start_expiry(id) {
                             self.releases.entry(0).or_default().push_back(id);
+                            if let Some(message) = message {
+                                self.note_release(id, &message);
+                            }
+                            self.break_run(id, false);
                             overdue += 1;
                         }
                     }
@@ -189,6 +230,7 @@ impl Machine {
                     Stage::Acking
                     | Stage::HostAcking
                     | Stage::ReAcking
+                    | Stage::Superseded
                     | Stage::Releasing
                     | Stage::Gone => {}
                 }

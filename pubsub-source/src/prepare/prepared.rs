@@ -51,7 +51,8 @@ impl Prepared {
     /// with the same `readers`. Give each of them the states of **all** readers of the last run
     /// ([`SourceBuilder::restore`]): a message may come to any of them. What was saved before the
     /// subscriptions were last sought is not used to recognise messages, since the seek
-    /// brings them back on purpose.
+    /// brings them back on purpose. Readers of an ordered plan keep the order of keys
+    /// ([`SourceBuilder::message_ordering`]).
     ///
     /// # Errors
     ///
@@ -67,7 +68,8 @@ impl Prepared {
         }
         let builder = PubsubSource::builder_of(splits)
             .instance(&*self.instance)
-            .sought(self.sought);
+            .sought(self.sought)
+            .message_ordering(self.plan.is_ordered());
         Ok(Some(builder))
     }
 }

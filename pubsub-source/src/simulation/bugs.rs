@@ -30,10 +30,18 @@ pub(super) enum Bug {
     ResolvesTwice,
     /// What is given back at the end is acknowledged instead.
     ReleaseAcknowledges,
+    /// The order of keys is not kept at all.
+    OrderNotKept,
+    /// What is held is not handed out again, whatever came again before it.
+    HeldNeverComesAgain,
+    /// The responses of a stream are read in another order than they came.
+    ResponsesReordered,
+    /// A state does not say in which keys its host is behind.
+    BehindForgotten,
 }
 
 impl Bug {
-    pub(super) const ALL: [Self; 13] = [
+    pub(super) const ALL: [Self; 17] = [
         Self::AckOnHandOut,
         Self::CommitAtSeal,
         Self::CutCountsBuffered,
@@ -47,5 +55,9 @@ impl Bug {
         Self::ExtensionsSkipped,
         Self::ResolvesTwice,
         Self::ReleaseAcknowledges,
+        Self::OrderNotKept,
+        Self::HeldNeverComesAgain,
+        Self::ResponsesReordered,
+        Self::BehindForgotten,
     ];
 }

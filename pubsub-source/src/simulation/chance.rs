@@ -22,9 +22,12 @@ pub(super) const EVERYTHING: &[&str] = &[
     "a commit's receipt failed",
     "a crash",
     "a crash between two effects",
+    "a held message was handed out again",
+    "a key went back",
     "a lapse at the server",
     "a lapse in the buffer",
     "a lapse told by a commit",
+    "a message was dropped behind another",
     "a message was redelivered under a live lease",
     "a paused source was parked",
     "a quiet run",
@@ -38,6 +41,7 @@ pub(super) const EVERYTHING: &[&str] = &[
     "a stream ended clean",
     "a stream ended with an error",
     "a successor stream opened",
+    "an acknowledged message of a key was delivered again",
     "an orderly close",
     "exactly-once delivery",
     "held too long",
@@ -47,6 +51,7 @@ pub(super) const EVERYTHING: &[&str] = &[
     "the host paused the source",
     "the host settled a message",
     "the host stood still",
+    "the order of keys was kept",
     "the process was suspended",
     "two checkpoints were open at once",
     "two responses waited unread",
@@ -161,10 +166,10 @@ impl Chance {
         from[self.random.usize(..from.len())]
     }
 
-    pub(super) fn settings(&mut self) -> Settings {
+    pub(super) fn settings(&mut self, ordered: bool) -> Settings {
         let outstanding = self.pick(&[6, 20, 100, 100_000]);
         Settings {
-            streams: self.pick(&[1, 1, 2, 3]),
+            streams: if ordered { 1 } else { self.pick(&[1, 1, 2, 3]) },
             outstanding,
             first_outstanding: self.pick(&[3, 10, 1000]),
             outstanding_bytes: self.pick(&[None, None, Some(300)]),
@@ -182,6 +187,7 @@ impl Chance {
                 SavedDeliveries::AckIds,
                 SavedDeliveries::Nothing,
             ]),
+            message_ordering: ordered,
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     settings::Settings,
 };
 
-use super::server::SUBSCRIPTION;
+use super::{order::AllProgress, server::SUBSCRIPTION};
 
 /// A stream as the client sees it.
 #[derive(Default)]
@@ -49,6 +49,14 @@ pub(super) struct Client {
     pub(super) paused: bool,
     /// What the restored state covers.
     pub(super) restored: BTreeSet<u64>,
+    /// What the restored state names.
+    pub(super) named: BTreeSet<u64>,
+    /// What this incarnation has asked the server to acknowledge.
+    pub(super) acknowledged: BTreeSet<u64>,
+    /// What was published by the time of the restored cut lies below this number.
+    pub(super) published: u64,
+    /// How far each key has come out in the line of incarnations.
+    pub(super) progress: AllProgress,
     /// What was handed out in the line of incarnations, up to now.
     pub(super) covered: BTreeSet<u64>,
     /// Handed out since the last cut.
@@ -100,6 +108,10 @@ impl Client {
             paused: false,
             covered: restored.clone(),
             restored,
+            named: BTreeSet::new(),
+            acknowledged: BTreeSet::new(),
+            published: 0,
+            progress: AllProgress::new(),
             open: BTreeMap::new(),
             sealed: BTreeMap::new(),
             committed: BTreeSet::new(),
@@ -174,12 +186,13 @@ impl Client {
 /// Takes a response apart as the driver does.
 pub(super) fn take_apart(response: StreamingPullResponse, leased_since: Instant) -> Pulled {
     let subscription = SUBSCRIPTION.parse().unwrap();
-    let exactly_once = response
-        .subscription_properties
-        .map(|these| these.exactly_once_delivery_enabled);
+    let properties = response.subscription_properties;
+    let exactly_once = properties.map(|these| these.exactly_once_delivery_enabled);
+    let ordered = properties.map(|these| these.message_ordering_enabled);
     let mut pulled =
         crate::driver::take_apart(&subscription, response.received_messages, leased_since);
     pulled.exactly_once = exactly_once;
+    pulled.ordered = ordered;
     pulled
 }
 

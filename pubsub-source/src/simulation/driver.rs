@@ -7,8 +7,9 @@ use super::{
     bugs::Bug,
     chance::Rates,
     client::{Reader, strange_key, take_apart},
+    event::Event,
     server::{Line, SUBSCRIPTION},
-    world::{Event, World},
+    world::World,
 };
 use crate::machine::{Effect, Notice, StreamEnd, StreamId};
 
@@ -89,7 +90,11 @@ impl World {
             }
             return false;
         };
-        let (response, unacked) = reader.inbox.pop_front().expect("it is not empty");
+        let next = match self.bug {
+            Some(Bug::ResponsesReordered) => reader.inbox.pop_back(),
+            _ => reader.inbox.pop_front(),
+        };
+        let (response, unacked) = next.expect("it is not empty");
         // Sent before the acknowledgement took effect, read after it.
         let crossed = unacked
             .into_iter()

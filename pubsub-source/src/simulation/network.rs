@@ -12,8 +12,9 @@ use super::{
     Violation,
     bugs::Bug,
     chance::Rates,
+    event::{Event, Fate},
     server::{Line, Sent},
-    world::{Event, Fate, World},
+    world::World,
 };
 use crate::machine::{Answer, CallId, CallMethod, StreamEnd};
 
@@ -146,6 +147,13 @@ impl World {
             _ => {}
         }
         self.check_newest(&body, method)?;
+        if is_ack {
+            let request = AcknowledgeRequest::decode(body.clone()).unwrap();
+            let numbers = self.server.numbers_of(&request.ack_ids);
+            if let Some(client) = &mut self.client {
+                client.acknowledged.extend(numbers);
+            }
+        }
         if self.chance.strikes(|rates: &Rates| rates.lose_request) {
             self.chance.count("a request was lost");
             self.give_up_waiting(incarnation, call);

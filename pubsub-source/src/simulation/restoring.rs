@@ -26,6 +26,12 @@ impl World {
         trace!("{:?} restart from {:?} {restoration:?}", self.now, covered);
         self.incarnations += 1;
         let held: Vec<(String, String)> = restoration.groups.iter().flat_map(held).collect();
+        let named = restoration.groups.iter().flat_map(|group| &group.ids);
+        let named = named.filter_map(|id| match id {
+            MessageKey::Number(id) => self.server.number(&id.to_string()),
+            MessageKey::Text(_) => None,
+        });
+        let named = named.collect();
         let mut client = Client::new(
             self.incarnations,
             self.now,
@@ -34,6 +40,11 @@ impl World {
             restoration,
             covered,
         );
+        client.named = named;
+        if let Some(saved) = self.truth.newest() {
+            client.progress = saved.progress.clone();
+            client.published = saved.published;
+        }
         if self.settings.saved_deliveries == SavedDeliveries::Nothing {
             // Nothing is recognised, so everything may come again.
             client.restored.clear();
@@ -56,6 +67,9 @@ impl World {
         if self.bug != Some(Bug::RestoreForgets) {
             let subscription = SUBSCRIPTION.parse().unwrap();
             restoration.groups = saved.state.groups_of(&subscription, wall(self.now));
+        }
+        if self.bug != Some(Bug::BehindForgotten) {
+            restoration.behind = saved.state.behind_in(&SUBSCRIPTION.parse().unwrap());
         }
         if self.bug == Some(Bug::StateWithoutSettling) {
             for group in &mut restoration.groups {

@@ -45,6 +45,7 @@ pub(super) struct Server {
     state: PubsubState,
     settings: Settings,
     exactly_once: bool,
+    ordered: bool,
     epoch: Duration,
     lines: BTreeMap<Line, Open>,
     /// The number that each message of this generation was published with.
@@ -54,7 +55,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn new(chance: &mut Chance) -> Self {
+    pub(super) fn new(chance: &mut Chance, ordered: bool) -> Self {
         let mut settings = Settings::default();
         settings.ack_id_length = 40;
         settings.response_messages = chance.pick(&[1, 3, 10, 100]);
@@ -77,6 +78,7 @@ impl Server {
             state: PubsubState::new(settings.clone()),
             settings,
             exactly_once,
+            ordered,
             epoch: Duration::from_secs(1_800_000_000),
             lines: BTreeMap::new(),
             numbers: BTreeMap::new(),
@@ -97,6 +99,7 @@ impl Server {
             name: SUBSCRIPTION.to_owned(),
             topic: TOPIC.to_owned(),
             enable_exactly_once_delivery: self.exactly_once,
+            enable_message_ordering: self.ordered,
             ..Subscription::default()
         };
         self.state.create_topic(at, topic).unwrap();
@@ -117,17 +120,21 @@ impl Server {
         Time::from_unix(self.epoch + now)
     }
 
-    pub(super) fn publish(&mut self, now: Duration, numbers: &[u64]) {
-        let messages = numbers.iter().map(|number| PubsubMessage {
-            data: number.to_string().into(),
-            ..PubsubMessage::default()
-        });
-        let ids = self
-            .state
-            .publish(self.time(now), TOPIC, messages.collect())
-            .unwrap();
-        self.numbers
-            .extend(ids.into_iter().zip(numbers.iter().copied()));
+    /// Publishes numbers, each with its key; a request has one key at most.
+    pub(super) fn publish(&mut self, now: Duration, numbers: &[(u64, &str)]) {
+        for request in numbers.chunk_by(|one, other| one.1 == other.1) {
+            let messages = request.iter().map(|(number, key)| PubsubMessage {
+                data: number.to_string().into(),
+                ordering_key: (*key).to_owned(),
+                ..PubsubMessage::default()
+            });
+            let ids = self
+                .state
+                .publish(self.time(now), TOPIC, messages.collect())
+                .unwrap();
+            self.numbers
+                .extend(ids.into_iter().zip(request.iter().map(|one| one.0)));
+        }
     }
 
     pub(super) fn open(&mut self, now: Duration, line: Line, first: &StreamingPullRequest) {

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use connector_core::Epoch;
 
-use super::Violation;
+use super::{
+    Violation,
+    order::{AllProgress, Order},
+};
 use crate::state::SourceState;
 
 /// A checkpoint on its way to be durable, or there.
@@ -12,6 +15,10 @@ use crate::state::SourceState;
 pub(super) struct Saved {
     pub(super) epoch: Epoch,
     pub(super) state: SourceState,
+    /// What was published by the time of the cut lies below this number.
+    pub(super) published: u64,
+    /// How far each key had come out at the cut.
+    pub(super) progress: AllProgress,
     /// What was handed out before the cut, in the line of incarnations that led to it.
     pub(super) covered: BTreeSet<u64>,
     /// What was committed and not confirmed at the cut, for a planted bug.
@@ -22,6 +29,8 @@ pub(super) struct Saved {
 #[derive(Default)]
 pub(super) struct Truth {
     pub(super) published: BTreeSet<u64>,
+    /// Where the subscription keeps the order of keys.
+    pub(super) order: Option<Order>,
     pub(super) acked: BTreeSet<u64>,
     /// Acknowledged and not looked at yet.
     pub(super) fresh: Vec<u64>,

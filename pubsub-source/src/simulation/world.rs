@@ -5,70 +5,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bytes::Bytes;
-use gcp_emulator::pubsub::proto::{StreamingPullRequest, StreamingPullResponse};
-
 use super::{
     Counts, Violation,
     bugs::Bug,
     chance::{Chance, Rates},
     client::Client,
+    event::Event,
+    order::Order,
     server::{Line, Server},
-    truth::{Saved, Truth},
+    truth::Truth,
 };
-use crate::{
-    machine::{Answer, CallId, CallMethod},
-    settings::Settings,
-    state::SavedDeliveries,
-};
-
-/// The faults end at this time at the latest.
-const TROUBLE: Duration = Duration::from_secs(240);
-
-/// After the faults everything must be done within this time: several of the longest leases, and
-/// the time after which held messages are given back.
-const PATIENCE: Duration = Duration::from_secs(1500);
-
-/// Something that will happen.
-pub(super) enum Event {
-    Host,
-    Publish,
-    Trouble,
-    /// A request arrives at the server.
-    Open(Line, Box<StreamingPullRequest>),
-    Request(Line, Box<StreamingPullRequest>),
-    HalfClose(Line),
-    HangUp(Line),
-    Call {
-        incarnation: u32,
-        call: CallId,
-        method: CallMethod,
-        body: Bytes,
-        fate: Fate,
-    },
-    /// Something arrives at the client.
-    Response(Line, Box<StreamingPullResponse>, Vec<u64>),
-    End(Line),
-    Answer {
-        incarnation: u32,
-        call: CallId,
-        answer: Answer,
-        /// What an acknowledgement that this answer calls done did not do.
-        effectless: Vec<u64>,
-    },
-    Durable(u32, Box<Saved>, bool),
-    Restart,
-}
-
-/// What becomes of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
-    Served,
-    AnswerLost,
-    Unavailable,
-    UnavailableAfterEffect,
-    NoEffect,
-}
+use crate::{settings::Settings, state::SavedDeliveries};
 
 /// A run.
 pub(super) struct World {
@@ -97,8 +44,15 @@ pub(super) struct World {
 impl World {
     pub(super) fn new(seed: u64, bug: Option<Bug>) -> Self {
         let mut chance = Chance::new(seed);
-        let settings = chance.settings();
-        let server = Server::new(&mut chance);
+        let ordered = chance.one_in(3);
+        if ordered {
+            chance.count("the order of keys was kept");
+        }
+        let mut settings = chance.settings(ordered);
+        let server = Server::new(&mut chance, ordered);
+        if bug == Some(Bug::OrderNotKept) {
+            settings.message_ordering = false;
+        }
         if chance.quiet {
             chance.count("a quiet run");
         }
@@ -111,7 +65,10 @@ impl World {
             base,
             now: Duration::ZERO,
             client: None,
-            truth: Truth::default(),
+            truth: Truth {
+                order: ordered.then(Order::default),
+                ..Truth::default()
+            },
             settings,
             server,
             queue: BTreeMap::new(),
@@ -158,41 +115,8 @@ impl World {
         self.next_event += 1;
     }
 
-    /// Whether the faults are over and everything is settled.
-    fn is_done(&mut self) -> Result<bool, Violation> {
-        let all_published = self.to_publish == 0;
-        if !self.chance.calm
-            && (self.now >= TROUBLE || (all_published && self.server.backlog() == 0))
-        {
-            self.chance.calm = true;
-        }
-        if !self.chance.calm || !all_published {
-            return Ok(false);
-        }
-        let done = self.server.backlog() == 0
-            && self
-                .client
-                .as_ref()
-                .is_some_and(|client| client.is_drained(self.base + self.now) && !client.closing);
-        if done {
-            let client = self.client.as_ref().expect("looked at above");
-            self.truth.check_no_loss(&client.covered)?;
-        } else if self.now > TROUBLE + PATIENCE * (1 + self.generations) {
-            let client = self.client.as_ref();
-            if let Some(client) = client {
-                println!("{:?}", client.machine.streams());
-            }
-            let stats = client.map(|client| client.machine.stats(self.base + self.now));
-            return Err(format!(
-                "nothing is lost, but it does not end: backlog {}, {stats:?}",
-                self.server.backlog()
-            ));
-        }
-        Ok(done)
-    }
-
     /// Lets the next thing happen.
-    fn step(&mut self) -> Result<(), Violation> {
+    pub(super) fn step(&mut self) -> Result<(), Violation> {
         let queued = self.queue.first_key_value().map(|((at, _), _)| *at);
         let server = self.server.poll_timeout();
         let client = self.client.as_ref().and_then(|client| {
@@ -256,7 +180,15 @@ impl World {
         let numbers: Vec<u64> = (self.next_number..self.next_number + count).collect();
         self.next_number += count;
         self.truth.published.extend(&numbers);
-        self.server.publish(self.now, &numbers);
+        let mut keys = Vec::new();
+        for number in &numbers {
+            let key = match &mut self.truth.order {
+                Some(order) => order.publish(*number, self.chance.pick(&["a", "a", "b", "c", ""])),
+                None => "",
+            };
+            keys.push((*number, key));
+        }
+        self.server.publish(self.now, &keys);
         let pause = self.chance.millis(1..6000);
         self.schedule(pause, Event::Publish);
     }
@@ -316,6 +248,10 @@ impl World {
             .count_many("a redelivery of a held message", stats.redelivered);
         self.chance
             .count_many("a redelivery recognised after a restore", stats.recognised);
+        self.chance
+            .count_many("a held message was handed out again", stats.repeated);
+        self.chance
+            .count_many("a message was dropped behind another", stats.dropped_behind);
         true
     }
 
@@ -335,33 +271,6 @@ impl World {
         self.to_publish = self.chance.number(5..40);
         self.schedule(Duration::ZERO, Event::Restart);
         self.schedule(Duration::from_millis(1), Event::Publish);
-    }
-
-    /// Ends the last incarnation in good order.
-    fn finish(&mut self) -> Result<(), Violation> {
-        self.finishing = true;
-        self.close();
-        let limit = self.now + Duration::from_secs(30);
-        while self
-            .client
-            .as_ref()
-            .is_some_and(|client| !client.machine.is_closed())
-        {
-            if self.now > limit {
-                return Err("the source does not close".to_owned());
-            }
-            self.step()?;
-        }
-        Ok(())
-    }
-
-    pub(super) fn close(&mut self) {
-        let at = self.base + self.now;
-        if let Some(client) = &mut self.client {
-            client.out.clear(&mut client.machine, at);
-            client.machine.close(at);
-            client.closing = true;
-        }
     }
 
     /// Checks what is checked after every step.

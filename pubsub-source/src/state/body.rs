@@ -34,6 +34,8 @@ struct BodyPart {
     groups: Vec<BodyGroup>,
     #[prost(message, repeated, tag = "20")]
     unfinished: Vec<unfinished::BodyUnfinished>,
+    #[prost(string, repeated, tag = "3")]
+    behind: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -64,6 +66,7 @@ pub(super) fn encode(state: &SourceState) -> Bytes {
         name: part.name.to_string(),
         groups: part.groups.iter().map(encode_group).collect(),
         unfinished: part.unfinished.iter().map(unfinished::encode).collect(),
+        behind: part.behind.iter().map(|key| key.to_string()).collect(),
     };
     let body = Body {
         subscriptions: state.subscriptions.iter().map(part).collect(),
@@ -113,6 +116,7 @@ pub(super) fn decode(instance: &str, body: Bytes) -> Result<SourceState, &'stati
             name: part.name.into(),
             groups: groups?,
             unfinished: unfinished?,
+            behind: part.behind.into_iter().map(Into::into).collect(),
         });
     }
     let sought = body.sought.map(|id| SeekId::from_bytes(&id));

@@ -29,6 +29,7 @@ fn state(groups: Vec<Group>) -> SourceState {
             name: "projects/demo-project/subscriptions/s11".into(),
             groups,
             unfinished: Vec::new(),
+            behind: Vec::new(),
         }],
         sought: None,
     }
@@ -96,6 +97,19 @@ fn the_golden_file_of_version_2_decodes_for_ever() {
         bytes.as_slice(),
         "a version's encoding is fixed"
     );
+}
+
+#[test]
+fn the_keys_in_which_a_host_is_behind_are_restored() {
+    let mut saved = state(Vec::new());
+    saved.subscriptions[0].behind = vec!["customer-7".into(), "".into()];
+    let restored = round_trip(&saved);
+    assert_eq!(
+        restored.behind_in(&name()),
+        ["customer-7".into(), "".into()]
+    );
+    let other = "projects/demo-project/subscriptions/other".parse().unwrap();
+    assert!(restored.behind_in(&other).is_empty());
 }
 
 /// When the leases of the golden file with ack ids end.

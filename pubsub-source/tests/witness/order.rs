@@ -31,7 +31,12 @@ async fn each_of_20_keys_comes_in_order_without_a_gap_also_over_a_kill() {
     });
     world.publish(all.collect()).await;
     let mut at = BTreeMap::new();
-    let (process, mut source) = Process::start(world.source().max_extension(SECOND * 10));
+    let (process, mut source) = Process::start(
+        world
+            .source()
+            .message_ordering(true)
+            .max_extension(SECOND * 10),
+    );
     follow(&mut source, 310, &mut at).await;
     let state = seal(&mut source, 1).await;
     assert_eq!(commit(&mut source, 1).await.settled, 310);
@@ -46,6 +51,7 @@ async fn each_of_20_keys_comes_in_order_without_a_gap_also_over_a_kill() {
 
     let mut source = world
         .source()
+        .message_ordering(true)
         .restore([restored(1, &state)])
         .build()
         .unwrap();

@@ -80,7 +80,9 @@ impl Deliveries {
             Stage::Buffered | Stage::HostAcking | Stage::ReAcking => {
                 (None, Some(old.take_key(held.index())))
             }
-            Stage::Releasing | Stage::Gone => unreachable!("only what is held is indexed"),
+            Stage::Superseded | Stage::Releasing | Stage::Gone => {
+                unreachable!("only what is held is indexed")
+            }
         };
         old.set_stage(held.index(), Stage::Gone);
         if was_leased {

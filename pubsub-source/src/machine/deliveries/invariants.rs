@@ -21,6 +21,9 @@ impl Deliveries {
                     releasing += 1;
                     continue;
                 }
+                if stage == Stage::Superseded {
+                    continue;
+                }
                 if !batch.marks(id.index()).has(Marks::LAPSED) {
                     leased += 1;
                 }
@@ -46,6 +49,7 @@ impl Deliveries {
                     Stage::Buffered
                     | Stage::HostAcking
                     | Stage::ReAcking
+                    | Stage::Superseded
                     | Stage::Releasing
                     | Stage::Gone => {}
                 }

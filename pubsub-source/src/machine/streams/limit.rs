@@ -22,12 +22,12 @@ impl Streams {
     }
 
     /// Whether what the stream of a slot would be told is left within the bounds. There always is
-    /// when nothing is open at all.
+    /// when nothing is open at all, and only then where the order of keys is kept.
     pub(super) fn has_room(&self, slot: usize, told: u64) -> bool {
         let open = self.told();
         let within = open + self.share(slot, told) <= self.bound;
         let bytes = self.told_bytes() + self.share_of_bytes(slot);
-        open == 0 || (within && self.bytes.is_none_or(|bound| bytes <= bound))
+        open == 0 || (!self.alone && within && self.bytes.is_none_or(|bound| bytes <= bound))
     }
 
     /// The bytes that all open streams are told together.

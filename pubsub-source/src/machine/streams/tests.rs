@@ -6,7 +6,12 @@ const LEASE: Duration = Duration::from_secs(60);
 const SECOND: Duration = Duration::from_secs(1);
 
 fn started(now: Instant, slots: usize, bound: usize) -> Streams {
-    let mut streams = Streams::new(now, slots, bound, None);
+    let settings = Settings {
+        streams: slots,
+        outstanding: bound,
+        ..Settings::default()
+    };
+    let mut streams = Streams::new(now, &settings);
     assert!(streams.start());
     streams
 }
@@ -156,7 +161,13 @@ fn around_a_change_of_the_lease_the_shorter_one_counts() {
 #[test]
 fn a_limit_in_bytes_is_divided_too_and_never_told_twice() {
     let now = crate::driver::now();
-    let mut streams = Streams::new(now, 2, 1000, Some(1001));
+    let settings = Settings {
+        streams: 2,
+        outstanding: 1000,
+        outstanding_bytes: Some(1001),
+        ..Settings::default()
+    };
+    let mut streams = Streams::new(now, &settings);
     streams.start();
     streams.advance(now, 10, LEASE);
     let mut told = Vec::new();
@@ -182,4 +193,28 @@ fn a_limit_in_bytes_is_divided_too_and_never_told_twice() {
         streams.check_invariants();
     }
     assert_eq!(opened(&mut streams).len(), 2);
+}
+
+#[test]
+fn where_order_is_kept_a_stream_opens_only_after_the_one_before_has_ended() {
+    let now = crate::driver::now();
+    let settings = Settings {
+        message_ordering: true,
+        ..Settings::default()
+    };
+    let mut streams = Streams::new(now, &settings);
+    assert!(streams.start());
+    streams.advance(now, 100, LEASE);
+    let (first, _) = opened(&mut streams)[0];
+    streams.retell(now, 400, LEASE);
+    streams.advance(now, 400, LEASE);
+    assert_eq!(opened(&mut streams), []);
+    assert!(
+        streams.next_timeout(400) > Some(now),
+        "it waits for the end"
+    );
+    assert!(!streams.handle_end(now, 0.0, first, StreamEnd::Again));
+    assert_eq!(streams.next_timeout(400), Some(now));
+    streams.advance(now, 400, LEASE);
+    assert_eq!(opened(&mut streams).len(), 1);
 }
