@@ -1,13 +1,38 @@
 //! Messages as records.
 //!
 //! [`PubsubSource::decode`] makes a stream of records of a source. A closure from [`Message`] to
-//! something that can be iterated is a decoder.
+//! something that can be iterated is a decoder, and so are these:
+//!
+//! | payload | decoder | a record is |
+//! |---|---|---|
+//! | a JSON document | [`json`] | whatever serde makes of it |
+//! | text in UTF-8 | [`text`] | a `String` |
+//! | bytes | [`raw`] | `Bytes` |
+//! | an Avro value, with feature `avro` | `avro`, `avro_single_object` | whatever serde makes of it |
+//! | an Avro container, with feature `avro` | `avro_container` | each of its values |
+//!
+//! [`with_metadata`] keeps a message's attributes, times and names beside each of its records;
+//! [`lazily`] makes a decoder of a closure whose records may fail one by one. The errors of the
+//! decoders here say where a payload is wrong and quote nothing of it.
 
+#[cfg(feature = "avro")]
+mod avro;
 mod failure;
+mod json;
+mod metadata;
+mod plain;
 mod tally;
 
+#[cfg(feature = "avro")]
+pub use avro::{
+    Avro, AvroContainer, AvroRecords, NotAvro, NotAvroSchema, avro, avro_container,
+    avro_single_object,
+};
 pub use connector_core::decode::{Decode, Lazily, Sound, lazily};
 pub use failure::{DecodeFailure, FewerRecords};
+pub use json::{Json, NotJson, json};
+pub use metadata::{Annotated, Annotating, WithMetadata, with_metadata};
+pub use plain::{NotText, Raw, Text, raw, text};
 pub(crate) use tally::Tally;
 
 use std::{

@@ -22,13 +22,13 @@ mod state;
 mod stats;
 
 pub use builder::SourceBuilder;
-pub use connector_core::Decode;
+pub use connector_core::{Decode, TraceContext};
 pub use creation::{Expiration, SubscriptionCreation, SubscriptionCreationBuilder};
 pub use decode::{DecodeFailure, Decoded};
 pub use delivery::{DeliveryId, Disposition};
 pub use driver::Driver;
 pub use error::{BuildError, DriverPanicked, SettleError, SourceError};
-pub use message::Message;
+pub use message::{Message, Metadata};
 pub use plan::{PlanError, Split, SplitPlan};
 pub use prepare::{Preparation, PrepareError, Prepared, Step, StoreSilent, prepare};
 pub use source::PubsubSource;

@@ -1,5 +1,10 @@
 //! What the source hands out.
 
+mod metadata;
+mod trace;
+
+pub use metadata::Metadata;
+
 use std::{
     collections::HashMap,
     fmt,
@@ -67,7 +72,8 @@ impl Message {
 
     /// When the service took the message, as exactly as it says; `None` when it does not.
     ///
-    /// All messages of one publish request have the same time.
+    /// All messages of one publish request have the same time. It serves as the message's
+    /// event time where the payload has none.
     #[must_use]
     pub fn publish_time(&self) -> Option<SystemTime> {
         let nanos = self.published?;
@@ -98,7 +104,8 @@ impl Message {
         self.delivery
     }
 
-    /// The subscription the message came through, by its full name.
+    /// The subscription the message came through, by its full name,
+    /// `projects/<project>/subscriptions/<id>`. A bare id never equals it.
     #[must_use]
     pub fn subscription(&self) -> &SubscriptionName {
         &self.subscription
@@ -141,6 +148,20 @@ impl Message {
             attempt: 0,
             subscription: SubscriptionName::new("demo-project", "sub").unwrap(),
         }
+    }
+}
+
+/// The payload.
+impl AsRef<[u8]> for Message {
+    fn as_ref(&self) -> &[u8] {
+        &self.data
+    }
+}
+
+/// The payload, without the rest.
+impl From<Message> for Bytes {
+    fn from(message: Message) -> Self {
+        message.data
     }
 }
 

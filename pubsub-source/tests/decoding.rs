@@ -15,6 +15,10 @@ mod world;
 mod cuts;
 #[path = "decoding/lines.rs"]
 mod lines;
+#[path = "decoding/messages.rs"]
+mod messages;
+#[path = "decoding/payloads.rs"]
+mod payloads;
 #[path = "decoding/policies.rs"]
 mod policies;
 #[path = "decoding/redeliveries.rs"]

@@ -53,6 +53,9 @@ const ATTRIBUTE_KEY: usize = 256;
 const ATTRIBUTE_VALUE: usize = 1024;
 const ORDERING_KEY: usize = 1024;
 
+/// Attributes that Google's own clients publish although keys with `goog` are reserved.
+const TRACE_KEYS: [&str; 2] = ["googclient_traceparent", "googclient_tracestate"];
+
 /// Checks a whole publish request; one bad message refuses all of it.
 pub(super) fn check(topic: &str, messages: &[PubsubMessage]) -> Result<(), Refusal> {
     if messages.is_empty() {
@@ -109,7 +112,8 @@ fn check_one(message: &PubsubMessage) -> Result<(), Refusal> {
     let mut attributes: Vec<(&String, &String)> = message.attributes.iter().collect();
     attributes.sort_unstable();
     for (key, value) in attributes {
-        if key.is_empty() || key.starts_with("goog") {
+        let reserved = key.starts_with("goog") && !TRACE_KEYS.contains(&key.as_str());
+        if key.is_empty() || reserved {
             return Err(Refusal::AttributeKey { key: key.clone() });
         }
         limited("attribute_key_size", key.len(), ATTRIBUTE_KEY)?;
@@ -159,6 +163,9 @@ mod tests {
         assert!(check_one(&with_attribute("k".into(), "é".repeat(513))).is_err());
         assert!(check_one(&with_attribute(String::new(), "v".into())).is_err());
         assert!(check_one(&with_attribute("googclient_x".into(), "v".into())).is_err());
+        for key in TRACE_KEYS {
+            assert!(check_one(&with_attribute(key.into(), "v".into())).is_ok());
+        }
         let many = |count: usize| PubsubMessage {
             attributes: (0..count)
                 .map(|n| (format!("k{n}"), String::new()))
