@@ -11,21 +11,38 @@ use tracing::Level;
 use crate::log::Log;
 use crate::world::{Bin, LONG, World, feed, full, numbers, record};
 
+/// What a sink holds while it meets one topic after the other.
+#[derive(Default)]
+struct Most {
+    destinations: u64,
+    records: u64,
+    bytes: u64,
+}
+
+impl Most {
+    fn see(&mut self, stats: pubsub_sink::Stats) {
+        self.destinations = self.destinations.max(stats.destinations);
+        self.records = self.records.max(stats.in_flight_records);
+        self.bytes = self.bytes.max(stats.in_flight_bytes);
+    }
+}
+
 #[tokio::test(start_paused = true)]
-async fn thousands_of_topics_share_one_connection_and_are_let_go_again() {
-    let names: Vec<String> = (0..2_000).map(|n| format!("topic-{n}")).collect();
+async fn ten_thousand_topics_share_one_connection_and_are_let_go_again() {
+    let names: Vec<String> = (0..10_000).map(|n| format!("topic-{n}")).collect();
     let world = World::new(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let mut sink = world.sink();
-    let mut most = 0;
+    let mut most = Most::default();
     for name in &names {
         sink.feed(record(name, "x")).await.unwrap();
-        most = most.max(sink.stats().destinations);
+        most.see(sink.stats());
     }
     sink.flush().await.unwrap();
-    assert!(most <= 101, "{most} destinations in use");
+    assert!(most.destinations <= 101, "{} in use", most.destinations);
+    assert!(most.records <= 101 && most.bytes <= 1_000);
     assert!(names.iter().all(|name| world.stored(name).len() == 1));
     assert_eq!(world.emulator.observe().connections_opened, 1);
-    assert!(sink.stats().destinations_released >= 1_899);
+    assert!(sink.stats().destinations_released >= 9_899);
     for name in &names[..10] {
         feed(&mut sink, std::iter::repeat_n(record(name, "y"), 100)).await;
     }
@@ -37,6 +54,34 @@ async fn thousands_of_topics_share_one_connection_and_are_let_go_again() {
     );
     tokio::time::sleep(LONG + Duration::from_secs(1)).await;
     assert_eq!(sink.stats().destinations, 0, "idle ones are let go");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_commit_to_ten_thousand_topics_has_no_more_of_them_in_use_than_allowed() {
+    let names: Vec<String> = (0..10_000).map(|n| format!("topic-{n}")).collect();
+    let world = World::new(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    world.fault_on_publish(Fault::Delay(Duration::from_millis(5)));
+    let stage = connector_core::Limits::items(20_000);
+    let mut sink = world.staged().stage(stage).build().unwrap();
+    feed(&mut sink, names.iter().map(|name| record(name, "x"))).await;
+    let state = sink.snapshot(Epoch::new(1)).await.unwrap();
+    assert_eq!(state.messages(), 10_000);
+    let mut commit = sink.commit(Epoch::new(1));
+    let mut most = Most::default();
+    let committed = loop {
+        most.see(sink.stats());
+        let waited = tokio::time::timeout(Duration::from_millis(1), &mut commit).await;
+        if let Ok(committed) = waited {
+            break committed.unwrap();
+        }
+    };
+    assert_eq!(committed.settled, 10_000);
+    assert!(
+        (1..=100).contains(&most.destinations),
+        "{} in use",
+        most.destinations
+    );
+    assert!(names.iter().all(|name| world.stored(name).len() == 1));
 }
 
 #[tokio::test(start_paused = true)]

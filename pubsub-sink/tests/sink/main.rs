@@ -8,6 +8,7 @@ mod conformance;
 mod dead_letters;
 mod destinations;
 mod documents;
+mod faults;
 mod limits;
 mod log;
 mod order;
