@@ -1,9 +1,16 @@
 //! The sink against Google's Pub/Sub emulator: what our own server may have wrong is seen here.
 //!
-//! Needs the feature `witness` and a running emulator at `PUBSUB_EMULATOR_HOST`, without which each
-//! test fails. Resources have fresh names, so a running server can be used again and again.
+//! Needs the feature `witness` and a running emulator at `PUBSUB_EMULATOR_HOST`, without which the
+//! tests fail; only the one that kills an emulator starts one of its own. Resources have fresh names, so a running server can be used again and again.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "witness/google.rs"]
+mod google;
+#[path = "witness/recorder.rs"]
+mod recorder;
+#[path = "witness/restart.rs"]
+mod restart;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -148,7 +148,7 @@ async fn a_key_whose_requests_fail_every_other_time_keeps_its_order() {
     let seen = Arc::new(AtomicU64::new(0));
     let fails = move |call: &Call| {
         published(call).messages[0].ordering_key == "k"
-            && seen.fetch_add(1, Ordering::Relaxed) % 2 == 0
+            && seen.fetch_add(1, Ordering::Relaxed).is_multiple_of(2)
     };
     let lost = Fault::answer(Code::Unavailable, "down");
     world.fault(Rule::on(Method::Publish).when(fails).then(lost));
