@@ -1,5 +1,7 @@
 //! Bodies of tasks.
 
+#[cfg(feature = "avro")]
+mod avro;
 mod csv;
 mod error;
 mod form;
@@ -7,6 +9,8 @@ mod json;
 mod text;
 mod tree;
 
+#[cfg(feature = "avro")]
+pub use avro::Avro;
 pub use csv::Csv;
 pub use error::BodyError;
 pub use form::Form;

@@ -18,6 +18,8 @@ mod stats;
 mod submitted;
 mod task;
 
+#[cfg(feature = "avro")]
+pub use body::Avro;
 pub use body::{BodyError, BodyFormat, Charset, ContentType, Csv, Form, Json, Text};
 pub use builder::{SinkBuilder, SinkDriver};
 pub use delivery::Delivery;

@@ -2,7 +2,7 @@
 
 use super::Charset;
 
-/// Why a value does not serialize as CSV, as a form or as text.
+/// Why a value does not serialize as CSV, as a form, as text or as Avro.
 ///
 /// The source of [`TaskError::Body`](crate::TaskError::Body).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -74,6 +74,17 @@ pub enum BodyError {
         /// What it is.
         found: &'static str,
     },
+    /// The text is no Avro schema.
+    #[cfg(feature = "avro")]
+    #[error("the Avro schema cannot be read: {message}")]
+    AvroSchema {
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The value does not fit the Avro schema.
+    #[cfg(feature = "avro")]
+    #[error("the value does not fit the Avro schema; compare its fields, by name and type")]
+    AvroValue,
     /// The value's own code for serializing it failed.
     #[error("the value does not serialize: {message}")]
     Value {

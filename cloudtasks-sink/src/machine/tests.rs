@@ -5,6 +5,7 @@
 )]
 
 mod laws;
+mod retrying;
 mod script;
 
 use std::time::Duration;

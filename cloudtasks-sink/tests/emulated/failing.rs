@@ -296,3 +296,29 @@ async fn one_queue_in_trouble_does_not_hold_up_the_records_of_another() {
         .await;
     assert!(created);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_parked_task_counts_against_the_cap() {
+    let world = World::new();
+    let unavailable = Fault::answer(Code::Unavailable, "not now");
+    let rule = Rule::on(Method::CreateTask).times(2).then(unavailable);
+    world.emulator.faults().add(rule);
+    let mut sink = world.sink().in_flight(1).build().unwrap();
+    let mut records = orders(0..2).into_iter();
+    sink.feed(records.next().unwrap()).await.unwrap();
+    let start = Instant::now();
+    sink.feed(records.next().unwrap()).await.unwrap();
+    let waited = start.elapsed();
+    assert!(
+        waited >= Duration::from_millis(225),
+        "100 and 200 ms, ±25 %"
+    );
+    let stats = sink.stats();
+    assert_eq!(
+        (stats.created, stats.attempts),
+        (1, 3),
+        "the first went first"
+    );
+    sink.flush().await.unwrap();
+    assert_eq!(world.bodies(Q1), ["0", "1"]);
+}

@@ -17,6 +17,7 @@ mod pacing;
 mod queues;
 mod rejecting;
 mod setting_up;
+mod spans;
 mod staged;
 mod storm;
 mod streaks;

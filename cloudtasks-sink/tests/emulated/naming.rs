@@ -1,5 +1,7 @@
 //! Names, and what they protect against.
 
+use std::time::Duration;
+
 use cloudtasks_sink::SinkError;
 use gcp_emulator::{Code, Fault, Method, Rule};
 
@@ -176,4 +178,48 @@ async fn a_name_that_exists_before_the_first_attempt_is_success_and_told_for_min
     send(&mut minted, [order("1")]).await.unwrap();
     let stats = minted.stats();
     assert_eq!((stats.duplicates, stats.unexpected_duplicates), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replay_of_unnamed_records_makes_second_tasks_and_of_named_ones_none() {
+    let world = World::new();
+    for _ in 0..2 {
+        let mut unnamed = world.sink().build().unwrap();
+        send(&mut unnamed, orders(0..3)).await.unwrap();
+    }
+    assert_eq!(world.created(Q1).len(), 6);
+    let world = World::new();
+    for _ in 0..2 {
+        let mut named = world
+            .sink()
+            .task_id(|order: &Order| order.id.clone())
+            .build()
+            .unwrap();
+        send(&mut named, orders(0..3)).await.unwrap();
+    }
+    assert_eq!(world.created(Q1).len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_is_free_again_when_the_window_after_its_task_is_over() {
+    let window = Duration::from_secs(3_600);
+    let world = World::with(|builder| builder.task_names_kept(window));
+    let mut sink = world
+        .sink()
+        .task_id(|order: &Order| order.id.clone())
+        .build()
+        .unwrap();
+    send(&mut sink, orders(0..1)).await.unwrap();
+    // The window starts at the task's end, and not at its creation.
+    tokio::time::sleep(window * 3).await;
+    send(&mut sink, orders(0..1)).await.unwrap();
+    assert_eq!((sink.stats().created, sink.stats().duplicates), (1, 1));
+    let name = world.created(Q1)[0].name.clone();
+    assert!(world.emulator.finish_task(&name));
+    tokio::time::sleep(window - Duration::from_secs(1)).await;
+    send(&mut sink, orders(0..1)).await.unwrap();
+    assert_eq!((sink.stats().created, sink.stats().duplicates), (1, 2));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    send(&mut sink, orders(0..1)).await.unwrap();
+    assert_eq!((sink.stats().created, sink.stats().duplicates), (2, 2));
 }
