@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod orders;
+pub mod replicas;
 
 /// The workspace's README, so that its program is compiled with the doc tests.
 #[cfg(doctest)]

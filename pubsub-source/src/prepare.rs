@@ -25,6 +25,7 @@ use gcp_wire::{Connection, ConnectionOptions, Credentials, Endpoint, Service, Su
 use crate::{
     builder::SourceBuilder,
     creation::SubscriptionCreation,
+    decode::DecodeFailure,
     driver,
     error::BuildError,
     plan::SplitPlan,
@@ -72,7 +73,7 @@ pub fn prepare(plan: &SplitPlan) -> Preparation {
         instance: None,
         start: StartPosition::Continue,
         creations: BTreeMap::new(),
-        gives_back: false,
+        decode_failure: DecodeFailure::Fail,
         progress_timeout: Duration::from_secs(60),
     }
 }
@@ -103,7 +104,7 @@ pub struct Preparation {
     instance: Option<String>,
     start: StartPosition,
     creations: BTreeMap<SubscriptionName, SubscriptionCreation>,
-    gives_back: bool,
+    decode_failure: DecodeFailure,
     progress_timeout: Duration,
 }
 
@@ -156,10 +157,13 @@ impl Preparation {
         self
     }
 
-    /// Says that messages which cannot be decoded will be given back, so that a subscription
-    /// without a dead-letter policy is refused: they would come again for ever. Default: false.
-    pub fn gives_back_undecodable(mut self, gives_back: bool) -> Self {
-        self.gives_back = gives_back;
+    /// What the readers do with a message that cannot be decoded. Default: [`DecodeFailure::Fail`].
+    ///
+    /// With [`DecodeFailure::Nack`] a subscription without a dead-letter policy is refused: such a
+    /// message would come again for ever. The readers have this policy unless their builders are told
+    /// another ([`SourceBuilder::decode_failure`]).
+    pub fn decode_failure(mut self, policy: DecodeFailure) -> Self {
+        self.decode_failure = policy;
         self
     }
 
@@ -202,7 +206,7 @@ impl Preparation {
             fresh: SeekId(uuid::Uuid::new_v4().as_u128()),
             plan: self.plan,
             creations: self.creations,
-            gives_back: self.gives_back,
+            decode_failure: self.decode_failure,
         };
         let connection = Connection::unary(
             self.endpoint,

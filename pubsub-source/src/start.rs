@@ -37,7 +37,7 @@ pub enum StartPosition {
     /// The moment at which the start-up check began. **Drops the backlog.**
     ///
     /// Not reproducible: another first start is another moment. The moment is this machine's, while
-    /// publish times are the service's, so a clock that is ahead drops what is published until then.
+    /// publish times are the service's: a clock that is ahead may drop what is published meanwhile.
     Latest,
     /// A moment, from the Unix epoch to the end of the year 9999: what was published later comes, and
     /// nothing that was published at that moment or earlier.

@@ -28,3 +28,5 @@ mod order;
 mod outages;
 #[path = "witness/sharing.rs"]
 mod sharing;
+#[path = "witness/starting.rs"]
+mod starting;

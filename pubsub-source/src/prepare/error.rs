@@ -48,7 +48,7 @@ pub enum PrepareError {
     },
     /// A subscription would be created without the policy that giving back needs.
     #[error(
-        "subscription {subscription} would be created without a dead-letter policy, and undecodable messages are given back; the service was not asked, set dead_letter_policy in its creation settings, or drop such messages or fail"
+        "subscription {subscription} would be created without a dead-letter policy, and DecodeFailure::Nack gives back what cannot be decoded; the service was not asked, set dead_letter_policy in its creation settings, or choose DecodeFailure::Drop or Fail"
     )]
     CreationWithoutDeadLetters {
         /// The subscription.
@@ -95,7 +95,7 @@ pub enum PrepareError {
     },
     /// The snapshot to start from does not exist.
     #[error(
-        "snapshot {snapshot} does not exist (they expire after 7 days at most); nothing was created or sought, name another or start from a time"
+        "snapshot {snapshot} does not exist (they expire after 7 days at most); nothing was created or sought, name another or start from a time, and if it is the one that an earlier start recorded, delete that record"
     )]
     MissingSnapshot {
         /// The snapshot.
@@ -125,7 +125,7 @@ pub enum PrepareError {
     },
     /// Undecodable messages would be delivered for ever.
     #[error(
-        "subscription {subscription} has no dead-letter policy, and undecodable messages are given back: they would come again for ever; nothing was sought, add a policy to the subscription, or drop such messages or fail"
+        "subscription {subscription} has no dead-letter policy, and DecodeFailure::Nack gives back what cannot be decoded: it would come again for ever; nothing was sought, add a policy to the subscription, or choose DecodeFailure::Drop or Fail"
     )]
     NoDeadLetters {
         /// The subscription.

@@ -11,6 +11,7 @@ use connector_core::{StateError, Versioned};
 
 use crate::{
     builder::SourceBuilder,
+    decode::DecodeFailure,
     plan::{PlanError, SplitPlan},
     source::PubsubSource,
     start::SeekId,
@@ -26,14 +27,21 @@ pub struct Prepared {
     plan: SplitPlan,
     instance: Arc<str>,
     sought: Option<SeekId>,
+    decode_failure: DecodeFailure,
 }
 
 impl Prepared {
-    pub(crate) fn new(plan: SplitPlan, instance: Arc<str>, sought: Option<SeekId>) -> Self {
+    pub(crate) fn new(
+        plan: SplitPlan,
+        instance: Arc<str>,
+        sought: Option<SeekId>,
+        decode_failure: DecodeFailure,
+    ) -> Self {
         Self {
             plan,
             instance,
             sought,
+            decode_failure,
         }
     }
 
@@ -68,8 +76,9 @@ impl Prepared {
         }
         let builder = PubsubSource::builder_of(splits)
             .instance(&*self.instance)
-            .sought(self.sought)
-            .message_ordering(self.plan.is_ordered());
+            .message_ordering(self.plan.is_ordered())
+            .decode_failure(self.decode_failure)
+            .sought(self.sought);
         Ok(Some(builder))
     }
 }
@@ -80,6 +89,7 @@ impl fmt::Debug for Prepared {
             .field("instance", &self.instance)
             .field("plan", &self.plan)
             .field("sought", &self.sought.is_some())
+            .field("decode_failure", &self.decode_failure)
             .finish()
     }
 }

@@ -354,6 +354,7 @@ impl Procedure {
             self.wishes.plan.clone(),
             Arc::clone(&self.wishes.instance),
             sought.map(|seek| seek.id),
+            self.wishes.decode_failure,
         )
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn verify(
     if wishes.plan.is_ordered() && !facts.ordered {
         return Err(PrepareError::Unordered { subscription });
     }
-    if wishes.gives_back && facts.attempts.is_none() {
+    if wishes.gives_back() && facts.attempts.is_none() {
         return Err(PrepareError::NoDeadLetters { subscription });
     }
     Ok(())

@@ -7,6 +7,7 @@ use gcp_wire::SubscriptionName;
 use super::PrepareError;
 use crate::{
     creation::SubscriptionCreation,
+    decode::DecodeFailure,
     plan::SplitPlan,
     start::{SeekId, SeekTarget},
 };
@@ -23,11 +24,18 @@ pub(super) struct Wishes {
     /// The name of the seek, should this be the first start.
     pub(super) fresh: SeekId,
     pub(super) creations: BTreeMap<SubscriptionName, SubscriptionCreation>,
-    /// Whether undecodable messages are given back.
-    pub(super) gives_back: bool,
+    pub(super) decode_failure: DecodeFailure,
 }
 
 impl Wishes {
+    /// Whether what cannot be decoded is given back, for the service to count and forward.
+    pub(super) fn gives_back(&self) -> bool {
+        match self.decode_failure {
+            DecodeFailure::Nack => true,
+            DecodeFailure::Fail | DecodeFailure::Drop => false,
+        }
+    }
+
     /// Checks what can be known without asking anybody.
     pub(super) fn check(&self) -> Result<(), PrepareError> {
         for (subscription, creation) in &self.creations {
@@ -42,7 +50,7 @@ impl Wishes {
                     subscription: subscription(),
                 });
             }
-            if self.gives_back && creation.dead_letter_topic().is_none() {
+            if self.gives_back() && creation.dead_letter_topic().is_none() {
                 return Err(PrepareError::CreationWithoutDeadLetters {
                     subscription: subscription(),
                 });

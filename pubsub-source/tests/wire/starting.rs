@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use gcp_emulator::{Body, Code, Fault, Method, Rule};
+use gcp_emulator::{Body, Code, Fault, Method, Rule, pubsub::proto::DeadLetterPolicy};
 use pubsub_source::{
-    Expiration, PrepareError, SplitPlan, StartPosition, SubscriptionCreation, Unrecorded,
+    DecodeFailure, Expiration, PrepareError, SplitPlan, StartPosition, SubscriptionCreation,
+    Unrecorded,
 };
 
 use crate::{job::*, world::*};
@@ -354,4 +355,37 @@ async fn the_convenience_for_one_reader_checks_and_seeks_and_is_refused_for_seve
     let mut source = reader.build().unwrap();
     assert_eq!(sorted(read(&mut source, 3).await), [0, 1, 2]);
     assert_eq!(world.count(Method::Seek), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn giving_back_what_cannot_be_decoded_needs_a_dead_letter_policy() {
+    let world = World::new().with_other(|one| {
+        one.dead_letter_policy = Some(DeadLetterPolicy {
+            dead_letter_topic: TOPIC.to_owned(),
+            max_delivery_attempts: 20,
+        });
+    });
+    for policy in [DecodeFailure::Fail, DecodeFailure::Drop] {
+        let job = world.prepare(&[SUBSCRIPTION], 1).decode_failure(policy);
+        job.run(&mut Unrecorded).await.unwrap();
+    }
+    let nack = |subscription| {
+        let job = world.prepare(&[subscription], 1);
+        job.decode_failure(DecodeFailure::Nack)
+    };
+    let error = nack(SUBSCRIPTION).run(&mut Unrecorded).await.unwrap_err();
+    assert!(
+        matches!(error, PrepareError::NoDeadLetters { .. }),
+        "{error}"
+    );
+    nack(OTHER).run(&mut Unrecorded).await.unwrap();
+    let error = nack(NEW)
+        .create(name(NEW), creation())
+        .run(&mut Unrecorded)
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, PrepareError::CreationWithoutDeadLetters { .. }),
+        "{error}"
+    );
 }

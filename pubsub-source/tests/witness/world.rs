@@ -99,7 +99,8 @@ impl World {
         world
     }
 
-    async fn call<Req, Res>(&self, method: &Method<Req, Res>, request: Req) -> Res
+    /// What the server answers to any call.
+    pub(crate) async fn call<Req, Res>(&self, method: &Method<Req, Res>, request: Req) -> Res
     where
         Req: prost::Message + Default + 'static,
         Res: prost::Message + Default + 'static,
@@ -107,6 +108,14 @@ impl World {
         let routing = self.subscription.as_str();
         let answer = self.connection.call(method, routing, request, LONG).await;
         answer.unwrap()
+    }
+
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        self.endpoint.clone()
+    }
+
+    pub(crate) fn topic(&self) -> &str {
+        &self.topic
     }
 
     /// A source that reads the subscription.

@@ -5,7 +5,7 @@ use gcp_wire::SubscriptionName;
 use prost::Message;
 
 use super::Prepared;
-use crate::{plan::SplitPlan, start::SeekId};
+use crate::{decode::DecodeFailure, plan::SplitPlan, start::SeekId};
 
 #[derive(Clone, PartialEq, Message)]
 struct Body {
@@ -17,6 +17,9 @@ struct Body {
     ordered: bool,
     #[prost(bytes = "bytes", optional, tag = "4")]
     sought: Option<Bytes>,
+    /// The number of a policy.
+    #[prost(uint32, tag = "5")]
+    decode_failure: u32,
 }
 
 pub(super) fn encode(prepared: &Prepared) -> Bytes {
@@ -27,6 +30,11 @@ pub(super) fn encode(prepared: &Prepared) -> Bytes {
         readers: u64::try_from(prepared.plan.readers()).unwrap_or(u64::MAX),
         ordered: prepared.plan.is_ordered(),
         sought: sought.map(|id| Bytes::copy_from_slice(&id)),
+        decode_failure: match prepared.decode_failure {
+            DecodeFailure::Fail => 0,
+            DecodeFailure::Drop => 1,
+            DecodeFailure::Nack => 2,
+        },
     };
     body.encode_to_vec().into()
 }
@@ -46,9 +54,16 @@ pub(super) fn decode(instance: &str, body: Bytes) -> Result<Prepared, &'static s
     if sought == Some(None) {
         return Err("the number of the seek has a wrong length");
     }
+    let decode_failure = match body.decode_failure {
+        0 => DecodeFailure::Fail,
+        1 => DecodeFailure::Drop,
+        2 => DecodeFailure::Nack,
+        _ => return Err("what happens to undecodable messages is not known to this build"),
+    };
     Ok(Prepared {
         plan: plan.map_err(|_| "its plan is none")?,
         instance: instance.into(),
         sought: sought.flatten(),
+        decode_failure,
     })
 }

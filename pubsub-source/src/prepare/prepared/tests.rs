@@ -12,7 +12,7 @@ fn names(count: usize) -> Vec<SubscriptionName> {
 fn golden() -> Prepared {
     let plan = SplitPlan::ordered(names(2), 3).unwrap();
     let sought = SeekId(0x0102_0304_0506_0708_090a_0b0c_0d0e_0f10);
-    Prepared::new(plan, "orders".into(), Some(sought))
+    Prepared::new(plan, "orders".into(), Some(sought), DecodeFailure::Nack)
 }
 
 #[test]
@@ -51,14 +51,15 @@ fn a_reader_with_nothing_to_read_is_none_and_one_beyond_them_an_error() {
 proptest! {
     #[test]
     fn what_was_handed_over_arrives(
-        count in 1usize..5, readers in 1usize..9, ordered in any::<bool>(), id in prop::option::of(any::<u128>()),
+        count in 1usize..5, readers in 1usize..9, ordered in any::<bool>(), id in prop::option::of(any::<u128>()), policy in 0usize..3,
     ) {
         let plan = if ordered {
             SplitPlan::ordered(names(count), readers)
         } else {
             SplitPlan::new(names(count), readers)
         };
-        let prepared = Prepared::new(plan.unwrap(), "job".into(), id.map(SeekId));
+        let policy = [DecodeFailure::Fail, DecodeFailure::Drop, DecodeFailure::Nack][policy];
+        let prepared = Prepared::new(plan.unwrap(), "job".into(), id.map(SeekId), policy);
         let text = serde_json::to_string(&prepared).unwrap();
         prop_assert_eq!(serde_json::from_str::<Prepared>(&text).unwrap(), prepared);
     }

@@ -5,6 +5,7 @@ use gcp_wire::{SnapshotName, proto::pubsub};
 use super::world::*;
 use crate::{
     creation::{SubscriptionCreation, SubscriptionCreationBuilder},
+    decode::DecodeFailure,
     plan::SplitPlan,
     prepare::{PrepareError, notice::Notice, wishes::Wishes},
     start::{Seek, SeekId, SeekTarget, StartRecord},
@@ -72,7 +73,7 @@ fn what_cannot_be_read_is_refused_by_name_with_the_way_out() {
         let error = world.start(Wishes {
             plan: ordered(2, 1),
             target: earliest(),
-            gives_back: true,
+            decode_failure: DecodeFailure::Nack,
             ..wishes(2)
         });
         let text = error.unwrap_err().to_string();
@@ -100,7 +101,7 @@ fn creation_settings_that_could_not_be_read_are_refused_before_anybody_is_asked(
         "{error}"
     );
     let without_policy = Wishes {
-        gives_back: true,
+        decode_failure: DecodeFailure::Nack,
         ..creating(creation())
     };
     let error = world.start(without_policy).unwrap_err();

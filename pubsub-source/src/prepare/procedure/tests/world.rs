@@ -9,6 +9,7 @@ use gcp_wire::{Code, RpcError, SnapshotName, SubscriptionName, TopicName, proto:
 
 use crate::{
     creation::SubscriptionCreation,
+    decode::DecodeFailure,
     plan::SplitPlan,
     prepare::{
         PrepareError, Prepared,
@@ -54,7 +55,7 @@ pub(super) fn wishes(subscriptions: usize) -> Wishes {
         target: None,
         fresh: SeekId(1),
         creations: BTreeMap::new(),
-        gives_back: false,
+        decode_failure: DecodeFailure::Fail,
     }
 }
 
