@@ -11,6 +11,8 @@
 #[expect(dead_code, reason = "shared with the tests of whole messages")]
 mod world;
 
+#[path = "decoding/barriers.rs"]
+mod barriers;
 #[path = "decoding/cuts.rs"]
 mod cuts;
 #[path = "decoding/lines.rs"]

@@ -46,20 +46,21 @@ pub trait BarrierExt: Checkpoint + Stream + Sized {
     /// barrier in the stream, whatever keeps the order of the records keeps the cut in its place:
     /// the host takes its sinks' snapshots when the barrier *arrives*.
     ///
-    /// Each item of `ticks` asks for a barrier, and is looked at before the source is: an interval,
+    /// Each item of `every` asks for a barrier, and is looked at before the source is: an interval,
     /// merged with whatever else may want a checkpoint (a sink's
     /// [`CheckpointWanted`](super::Room::CheckpointWanted)). When it ends no further barriers are
     /// asked for. `next_epoch` answers the number of the next epoch. When the source ends, a last
     /// barrier comes before the end, so that a host's loop needs no special last checkpoint; after
     /// an error none comes.
     ///
-    /// Epochs are committed through [`WithBarriers::checkpoints`].
+    /// Epochs are committed through [`WithBarriers::checkpoints`], which also gives the source back at
+    /// the end.
     ///
     /// ```
     /// use connector_core::{Checkpoint, CheckpointError, Epoch, host::{BarrierExt, Event}};
     /// use futures::{Stream, StreamExt};
     ///
-    /// async fn run<S, M, E>(source: S, ticks: impl Stream) -> Result<(), E>
+    /// async fn run<S, M, E>(source: S, every: impl Stream) -> Result<(), E>
     /// where
     ///     S: Stream<Item = Result<M, E>> + Checkpoint + Unpin,
     ///     E: From<CheckpointError>,
@@ -69,7 +70,7 @@ pub trait BarrierExt: Checkpoint + Stream + Sized {
     ///         epoch = epoch.next();
     ///         epoch
     ///     };
-    ///     let barriers = source.with_barriers(ticks, next_epoch);
+    ///     let barriers = source.with_barriers(every, next_epoch);
     ///     let checkpoints = barriers.checkpoints();
     ///     // Up to 64 records are enriched at a time; `buffered` keeps their order, and so the cuts.
     ///     let enriched = barriers.map(|event| async { event }).buffered(64);
@@ -88,14 +89,14 @@ pub trait BarrierExt: Checkpoint + Stream + Sized {
     ///     Ok(())
     /// }
     /// ```
-    fn with_barriers<T, F>(self, ticks: T, next_epoch: F) -> WithBarriers<Self, T, F>
+    fn with_barriers<T, F>(self, every: T, next_epoch: F) -> WithBarriers<Self, T, F>
     where
         T: Stream,
         F: FnMut() -> Epoch,
     {
         WithBarriers {
             source: Arc::new(Mutex::new(self)),
-            ticks,
+            ticks: every,
             ticking: true,
             next_epoch,
             end: End::NotYet,
@@ -224,6 +225,18 @@ impl<S: Checkpoint> Checkpoints<S> {
     /// Tells the source that `epoch` will never be durable. As [`Checkpoint::abort`].
     pub fn abort(&self, epoch: Epoch) {
         lock(&self.0).abort(epoch);
+    }
+}
+
+impl<S> Checkpoints<S> {
+    /// The source, once its stream and every other handle are gone: to close it.
+    ///
+    /// # Errors
+    ///
+    /// Gives the handle back while something else still has the source.
+    pub fn into_source(self) -> Result<S, Self> {
+        let source = Arc::try_unwrap(self.0).map_err(Self)?;
+        Ok(source.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -125,6 +125,23 @@ fn no_barrier_vouches_for_anything_after_an_error() {
 }
 
 #[test]
+fn the_source_comes_back_when_nothing_else_has_it() {
+    let service = service(1..=1);
+    let source = FakeSource::new(&service, None, Vec::new());
+    let mut events = source.with_barriers(stream::empty::<()>(), epochs());
+    let checkpoints = events.checkpoints();
+    assert!(matches!(take(&mut events), Ok(Event::Record(1))));
+    let Err(checkpoints) = checkpoints.into_source() else {
+        panic!("the stream has it");
+    };
+    drop(events);
+    let Ok(source) = checkpoints.into_source() else {
+        panic!("nothing else has it");
+    };
+    source.close();
+}
+
+#[test]
 fn without_ticks_the_only_barrier_is_the_last() {
     let service = service(1..=2);
     service.finish();
