@@ -159,6 +159,28 @@ impl Gate {
         self.aside
     }
 
+    /// The records set aside, by queue.
+    pub(super) fn records(&self) -> Vec<RecordId> {
+        let lanes = self.lanes.values();
+        lanes.flat_map(|lane| lane.aside.iter().copied()).collect()
+    }
+
+    /// Takes records out that are not to be sent any more.
+    pub(super) fn withdraw(&mut self, now: Instant, records: &BTreeSet<RecordId>) {
+        if records.is_empty() {
+            return;
+        }
+        let queues: Vec<QueueName> = self.lanes.keys().cloned().collect();
+        for queue in queues {
+            if let Some(lane) = self.lanes.get_mut(&queue) {
+                let before = lane.aside.len();
+                lane.aside.retain(|id| !records.contains(id));
+                self.aside -= before - lane.aside.len();
+            }
+            self.renew(now, &queue);
+        }
+    }
+
     pub(super) fn clear(&mut self) {
         for lane in self.lanes.values_mut() {
             lane.aside.clear();
@@ -308,11 +330,6 @@ impl Gate {
         }
         let due = self.lanes.values().filter(|lane| lane.due.is_some());
         assert_eq!(due.count(), self.due.len());
-    }
-
-    pub(super) fn records(&self) -> Vec<RecordId> {
-        let lanes = self.lanes.values();
-        lanes.flat_map(|lane| lane.aside.iter().copied()).collect()
     }
 }
 

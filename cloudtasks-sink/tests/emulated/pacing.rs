@@ -7,6 +7,7 @@ use connector_core::{Checkpoint, Epoch, Limits};
 use futures::SinkExt;
 use gcp_emulator::{Code, Fault, Method, Rule};
 
+use crate::staged::{Stage, WINDOW, pass, run};
 use crate::world::{Lines, Q1, Q2, World, orders, queue, send};
 
 #[tokio::test(start_paused = true)]
@@ -152,4 +153,22 @@ async fn a_cap_above_what_the_channels_carry_is_told_when_it_was_set_by_hand() {
     let limits = Limits::new(301, 1 << 20);
     drop(world.sink().channels(3).limits(limits).build().unwrap());
     assert_eq!(lines.count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn committed_tasks_that_wait_for_their_turn_are_kept_once_it_is_too_late_for_them() {
+    let stage = Stage::new();
+    let mut running = run(stage.sink().queue_rate(0.01));
+    running.feed(0..100).await;
+    let _durable = running.snapshot(1).await;
+    let _receipt = running.sink.commit(Epoch::new(1));
+    pass(WINDOW + Duration::from_secs(150)).await;
+    let (created, kept) = (stage.world.created(Q1).len(), running.sink.expired().len());
+    assert!((29..=32).contains(&created), "one in 100 s: {created}");
+    assert_eq!(
+        created + kept,
+        100,
+        "and none of the others waits for a turn"
+    );
+    assert_eq!(running.sink.stats().held_back, 0);
 }

@@ -189,3 +189,39 @@ pub(crate) fn verdicts(operation: &Operation, count: i32) -> Vec<Outcome> {
         })
         .collect()
 }
+
+pub(crate) const WAYS: [Way; 2] = [Way::Alone, Way::InABatch];
+
+pub(crate) fn code(outcome: &Outcome) -> Code {
+    match outcome {
+        Ok(_) => Code::Ok,
+        Err((code, _)) => *code,
+    }
+}
+
+/// Each task is refused as wrong for itself, or taken, by both servers and in both ways.
+pub(crate) async fn all(expected: Code, tasks: Vec<(&'static str, Task)>) {
+    for server in Server::both().await {
+        for way in WAYS {
+            for (what, task) in tasks.clone() {
+                let outcome = server.create(way, task).await;
+                let name = server.name;
+                assert_eq!(
+                    code(&outcome),
+                    expected,
+                    "{name} {way:?} {what}: {outcome:?}"
+                );
+            }
+        }
+    }
+}
+
+/// What both servers store of a task, in both ways.
+pub(crate) async fn stored(task: Task, check: impl Fn(&Task)) {
+    for server in Server::both().await {
+        for way in WAYS {
+            let outcome = server.create(way, task.clone()).await;
+            check(&outcome.unwrap_or_else(|refusal| panic!("{} {way:?} {refusal:?}", server.name)));
+        }
+    }
+}

@@ -14,4 +14,5 @@ mod exchange;
 mod many;
 mod overrides;
 mod servers;
+mod targets;
 mod tokens;

@@ -126,6 +126,23 @@ fn a_record_does_not_overtake_those_set_aside_before_it() {
 }
 
 #[test]
+fn a_record_that_is_withdrawn_takes_no_turn() {
+    let start = clock::now();
+    let one = queue("one");
+    let mut gate = Gate::new(false, slow(1.0));
+    assert_eq!(gate.passes(start, &one), Passage::Free);
+    for number in 1..=4 {
+        hold_back(&mut gate, start, &one, number);
+    }
+    gate.withdraw(start, &[1, 2, 4].map(record).into());
+    gate.check_invariants();
+    assert_eq!(gate.aside(), 1);
+    let later = start + Duration::from_secs(1);
+    assert_eq!(all(&mut gate, later), [record(3)]);
+    assert_eq!(gate.next_due(), None);
+}
+
+#[test]
 fn a_slow_queue_holds_up_no_other() {
     let start = clock::now();
     let mut gate = Gate::new(false, slow(1.0));

@@ -88,6 +88,7 @@ impl Machine {
                 && release.deadline().is_over(now, staged.wall)
             {
                 self.expire(now, id);
+                self.expire_aside(now);
                 continue;
             }
             if !staged.holds.takes(&record.create().queue, id) {

@@ -1,5 +1,6 @@
 //! Committed tasks that are not created: refused ones, and those for which it is too late.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use connector_core::ledger::{Outcome, Standing};
@@ -15,14 +16,31 @@ use crate::submitted::Submitted;
 impl Machine {
     /// It is too late for this record, which has a stream.
     pub(super) fn expire(&mut self, now: Instant, id: RecordId) {
-        let Some(record) = self.inflight.answered(id) else {
-            return;
-        };
-        let queue = record.create().queue.clone();
+        if self.inflight.answered(id).is_some() {
+            self.keep_late(now, id);
+        }
+    }
+
+    /// It is too late for this record, which is neither staged, waiting nor sent.
+    fn keep_late(&mut self, now: Instant, id: RecordId) {
         let asked = self.asks_for_its_queue(id);
+        let record = self.inflight.get(id).map(|record| record.create());
+        let queue = record.map(|create| create.queue.clone());
         self.keep(now, id, KeptReason::Expired, None);
-        if asked {
+        if asked && let Some(queue) = queue {
             self.ask_for(&queue);
+        }
+    }
+
+    /// Looks at everything that waits for its turn in the pace of its queue.
+    pub(super) fn expire_aside(&mut self, now: Instant) {
+        let aside = self.gate.records().into_iter();
+        let late: BTreeSet<RecordId> = aside
+            .filter(|id| self.is_over(now, self.deadline_of(std::iter::once(*id))))
+            .collect();
+        self.gate.withdraw(now, &late);
+        for id in late {
+            self.keep_late(now, id);
         }
     }
 
@@ -31,7 +49,7 @@ impl Machine {
         for id in self.inflight.waiting_ids() {
             let deadline = self.deadline_of(std::iter::once(id));
             if self.is_over(now, deadline) && self.inflight.withdraw(id) {
-                self.keep(now, id, KeptReason::Expired, None);
+                self.keep_late(now, id);
             }
         }
     }
