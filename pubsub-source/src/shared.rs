@@ -5,7 +5,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::Waker,
     time::Instant,
@@ -30,6 +30,8 @@ pub(crate) struct State {
     pub(crate) restores: Vec<Resolver<Committed>>,
     /// Wakes the task that waits for a message.
     pub(crate) reader: Option<Waker>,
+    /// What the other splits of the source were last told.
+    told: Option<Standing>,
     /// The deadline that the driver's timer is armed for.
     pub(crate) armed: Option<Instant>,
 }
@@ -47,6 +49,8 @@ pub(crate) struct Shared {
     state: Mutex<State>,
     /// The machine's count of revocations, readable without the mutex.
     revoked: AtomicU64,
+    /// Whether the task that waited for a message was woken since it last asked.
+    woken: AtomicBool,
     /// Whether the streams may be read.
     reads: watch::Sender<bool>,
     /// Wakes the driver.
@@ -67,8 +71,10 @@ impl Shared {
                 settles: BTreeMap::new(),
                 restores: Vec::new(),
                 reader: None,
+                told: None,
                 armed: None,
             }),
+            woken: AtomicBool::new(false),
             reads,
             driver: seat.pool.bell(seat.split),
             seat,
@@ -84,7 +90,10 @@ impl Shared {
     pub(crate) fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> Result<T, Cause> {
         let mut state = self.state.lock().map_err(panicked)?;
         let result = act(&mut state);
-        self.share(&mut state);
+        // What others do is told to the driver, which asks in any case.
+        if state.told != Some(state.machine.standing()) {
+            self.share(&mut state);
+        }
         if self.publish(state) {
             self.driver.notify_one();
         }
@@ -112,12 +121,15 @@ impl Shared {
     /// Answers whether that changes anything for it.
     fn share(&self, state: &mut State) -> bool {
         let (now, machine) = (driver::now(), &mut state.machine);
-        let mut order = self.seat.pool.report(self.seat.split, machine.standing());
+        let mut standing = machine.standing();
+        let mut order = self.seat.pool.report(self.seat.split, standing);
         let park = order.park;
         if park {
             machine.park(now);
-            order = self.seat.pool.report(self.seat.split, machine.standing());
+            standing = machine.standing();
+            order = self.seat.pool.report(self.seat.split, standing);
         }
+        state.told = Some(standing);
         machine.handle_room(now, order.room) || park
     }
 
@@ -133,7 +145,7 @@ impl Shared {
         };
         let busy = overdue || machine.has_work() || machine.is_closed();
         let reader = if machine.has_news() {
-            state.reader.take()
+            self.rouse(&mut state)
         } else {
             None
         };
@@ -144,6 +156,26 @@ impl Shared {
             reader.wake();
         }
         busy
+    }
+
+    /// The task that waits for a message, to be woken without the lock.
+    pub(crate) fn rouse(&self, state: &mut State) -> Option<Waker> {
+        let reader = state.reader.take();
+        if reader.is_some() {
+            self.woken.store(true, Ordering::Release);
+        }
+        reader
+    }
+
+    /// A task waits for a message.
+    pub(crate) fn await_message(&self, state: &mut State, reader: &Waker) {
+        state.reader = Some(reader.clone());
+        self.woken.store(false, Ordering::Release);
+    }
+
+    /// Whether the task that waited for a message was woken since it last asked.
+    pub(crate) fn is_woken(&self) -> bool {
+        self.woken.load(Ordering::Acquire)
     }
 
     /// The budget that the source shares with other connectors, and its name there.
@@ -202,7 +234,7 @@ impl Shared {
             .chain(settles)
             .chain(std::mem::take(&mut state.restores))
             .collect();
-        let reader = state.reader.take();
+        let reader = self.rouse(&mut state);
         // Nobody waits for room here any more.
         let _ = self.seat.pool.report(self.seat.split, Standing::default());
         self.revoked.store(u64::MAX, Ordering::Release);

@@ -63,6 +63,8 @@ pub struct PubsubSource {
     opened: usize,
     close_budget: Duration,
     decode_failure: DecodeFailure,
+    /// Whether the host decides about single deliveries.
+    settles: bool,
     ended: bool,
 }
 
@@ -98,6 +100,7 @@ impl PubsubSource {
             opened: 0,
             close_budget,
             decode_failure,
+            settles: false,
             ended: false,
         }
     }
@@ -133,7 +136,14 @@ impl PubsubSource {
             return Err(SettleError::Unknown { delivery });
         };
         let settled = split.settle(own, disposition);
-        settled.map_err(|error| error.about(delivery))
+        let receipt = settled.map_err(|error| error.about(delivery))?;
+        if !std::mem::replace(&mut self.settles, true) {
+            // A split that is paused from the beginning waits for no checkpoint either.
+            self.splits
+                .iter()
+                .for_each(SplitReader::expect_no_checkpoint);
+        }
+        Ok(receipt)
     }
 
     /// The receipt of what restored states name.

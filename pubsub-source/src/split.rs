@@ -4,7 +4,7 @@ mod opening;
 
 use std::{
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
     time::Instant,
 };
 
@@ -32,6 +32,8 @@ pub(crate) struct SplitReader {
     out: HandOut,
     started: bool,
     paused: bool,
+    /// Who waits for a message. There is none before this task is woken.
+    waits: Option<Waker>,
     ended: bool,
     /// Whether it was told that the machine cannot be asked any more.
     told_gone: bool,
@@ -45,6 +47,7 @@ impl SplitReader {
             out: HandOut::default(),
             started: false,
             paused: false,
+            waits: None,
             ended: false,
             told_gone: false,
         }
@@ -70,6 +73,9 @@ impl SplitReader {
         if self.paused {
             return self.poll_end(cx);
         }
+        if self.out.is_empty() && self.is_asleep(cx) {
+            return Poll::Pending;
+        }
         loop {
             let now = driver::now();
             match take(&mut self.out, now, self.shared.revoked()) {
@@ -77,8 +83,8 @@ impl SplitReader {
                 Err(Pause::Empty) if !self.started => self.start(now),
                 Err(Pause::Empty | Pause::Stale) => {}
             }
-            let out = &mut self.out;
-            let found = self.shared.with(|state| {
+            let (out, shared) = (&mut self.out, &self.shared);
+            let found = shared.with(|state| {
                 out.refresh(&mut state.machine, now);
                 if out.fill(&mut state.machine, now) {
                     return Poll::Ready(true);
@@ -86,12 +92,15 @@ impl SplitReader {
                 if state.machine.closed().is_some() {
                     return Poll::Ready(false);
                 }
-                state.reader = Some(cx.waker().clone());
+                shared.await_message(state, cx.waker());
                 Poll::Pending
             });
             match found {
                 Ok(Poll::Ready(true)) => {}
-                Ok(Poll::Pending) => return Poll::Pending,
+                Ok(Poll::Pending) => {
+                    self.waits = Some(cx.waker().clone());
+                    return Poll::Pending;
+                }
                 Ok(Poll::Ready(false)) | Err(_) => {
                     self.ended = true;
                     return Poll::Ready(None);
@@ -100,21 +109,32 @@ impl SplitReader {
         }
     }
 
+    /// Whether this task has asked before and was not woken since, so that there is no need to ask
+    /// again: the handle's other splits may be busy.
+    fn is_asleep(&self, cx: &Context<'_>) -> bool {
+        let waits = self.waits.as_ref();
+        waits.is_some_and(|waker| waker.will_wake(cx.waker())) && !self.shared.is_woken()
+    }
+
     /// What a paused split still has to tell: its end. And it drops what was revoked meanwhile.
     fn poll_end<T>(&mut self, cx: &Context<'_>) -> Poll<Option<T>> {
         let now = driver::now();
+        if !self.out.is_stale(now, self.shared.revoked()) && self.is_asleep(cx) {
+            return Poll::Pending;
+        }
         if !self.started {
             self.start(now);
         }
-        let out = &mut self.out;
-        let closed = self.shared.with(|state| {
+        let (out, shared) = (&mut self.out, &self.shared);
+        let closed = shared.with(|state| {
             if out.is_stale(now, state.machine.revoked()) {
                 out.refresh(&mut state.machine, now);
             }
-            state.reader = Some(cx.waker().clone());
+            shared.await_message(state, cx.waker());
             state.machine.closed().is_some()
         });
         if let Ok(false) = closed {
+            self.waits = Some(cx.waker().clone());
             return Poll::Pending;
         }
         self.ended = true;
@@ -123,6 +143,7 @@ impl SplitReader {
 
     pub(crate) fn pause(&mut self) {
         self.paused = true;
+        self.waits = None;
         let now = driver::now();
         let out = &mut self.out;
         // A source that has ended hands nothing out anyway.
@@ -134,10 +155,12 @@ impl SplitReader {
 
     pub(crate) fn resume(&mut self) {
         self.paused = false;
+        self.waits = None;
         let now = driver::now();
-        let reader = self.shared.with(|state| {
+        let shared = &self.shared;
+        let reader = shared.with(|state| {
             state.machine.resume(now);
-            state.reader.take()
+            shared.rouse(state)
         });
         // Whoever waits for the source waits for this split again.
         if let Ok(Some(reader)) = reader {
@@ -201,6 +224,15 @@ impl SplitReader {
             Ok(receipt)
         });
         settled.unwrap_or_else(|cause| Err(SettleError::Closed { cause }))
+    }
+
+    /// The host decides about single deliveries, if not of this split: no checkpoint need come.
+    pub(crate) fn expect_no_checkpoint(&self) {
+        // A source that has ended expects nothing.
+        drop(
+            self.shared
+                .with(|state| state.machine.expect_no_checkpoint()),
+        );
     }
 
     pub(crate) fn forget_seen(&self) {

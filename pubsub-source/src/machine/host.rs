@@ -171,6 +171,11 @@ impl Machine {
         }
     }
 
+    /// The host decides about single deliveries.
+    pub(crate) fn expect_no_checkpoint(&mut self) {
+        self.settles_itself = true;
+    }
+
     /// Decides about one delivery of the open epoch. The verdict comes as an effect.
     pub(crate) fn settle(
         &mut self,

@@ -48,6 +48,15 @@ struct Books {
     purse: Option<Purse>,
     /// Who wants room, and was told that there is none.
     waiting: Vec<bool>,
+    /// How many they are.
+    queue: usize,
+}
+
+impl Books {
+    fn wait(&mut self, split: usize, waits: bool) {
+        let before = std::mem::replace(&mut self.waiting[split], waits);
+        self.queue = self.queue + usize::from(waits) - usize::from(before);
+    }
 }
 
 impl Pool {
@@ -79,6 +88,7 @@ impl Pool {
                 shares: Shares::new(bound, paused_limit, splits),
                 purse: None,
                 waiting: vec![false; splits],
+                queue: 0,
             }),
             bells: Arc::new(Bells::new(splits)),
             budget: None,
@@ -112,12 +122,16 @@ impl Pool {
         } else {
             Room::Spent
         };
-        books.waiting[split] = standing.wants && room != Room::Free;
+        books.wait(split, standing.wants && room != Room::Free);
         let park = books.shares.to_park(free);
-        for other in 0..books.waiting.len() {
-            let due = free && books.waiting[other] && books.shares.may_read(other);
-            if other != split && (due || park == Some(other)) {
-                self.bells.ring(other);
+        if let Some(other) = park.filter(|other| *other != split) {
+            self.bells.ring(other);
+        }
+        if books.queue > 0 && free {
+            for other in 0..books.waiting.len() {
+                if other != split && books.waiting[other] && books.shares.may_read(other) {
+                    self.bells.ring(other);
+                }
             }
         }
         Order {

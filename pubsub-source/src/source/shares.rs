@@ -45,6 +45,8 @@ pub(crate) struct Shares {
     spoken_for: Limits,
     /// What all hold.
     held: Limits,
+    /// How many may be parked.
+    paused: usize,
 }
 
 impl Shares {
@@ -56,6 +58,7 @@ impl Shares {
             splits: vec![Standing::default(); splits],
             spoken_for: Limits::default(),
             held: Limits::default(),
+            paused: 0,
         };
         for split in 0..splits {
             shares.spoken_for = plus(shares.spoken_for, shares.claim(split));
@@ -68,9 +71,11 @@ impl Shares {
         debug_assert!(standing.paused || !standing.parked, "parked is paused");
         self.spoken_for = minus(self.spoken_for, self.claim(split));
         self.held = minus(self.held, self.splits[split].held);
+        self.paused -= usize::from(self.splits[split].may_be_parked());
         self.splits[split] = standing;
         self.spoken_for = plus(self.spoken_for, self.claim(split));
         self.held = plus(self.held, standing.held);
+        self.paused += usize::from(standing.may_be_parked());
     }
 
     /// Whether a split may read one more response on each of its streams.
@@ -93,6 +98,9 @@ impl Shares {
     /// The split that is to be parked next, if any. `free` says whether there is room at all, where
     /// the source shares it with others.
     pub(crate) fn to_park(&self, free: bool) -> Option<usize> {
+        if self.paused == 0 {
+            return None;
+        }
         let mut paused = (0..self.splits.len()).filter(|at| self.splits[*at].may_be_parked());
         if let Some(overfull) = paused.clone().find(|at| self.passes_its_share(*at)) {
             return Some(overfull);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use connector_core::Limits;
 use futures::StreamExt;
 use pubsub_source::{Message, SourceError, decode::FewerRecords};
 
@@ -46,6 +47,34 @@ async fn a_redelivery_while_the_message_is_in_hand_takes_its_lease_over() {
     cut(&mut host.source, 1).await;
     assert_eq!(committed(&mut host.source, 1).await.settled, 1);
     assert_eq!(world.acked(), 1, "under the newest id");
+}
+
+/// What a paused subscription holds too much is given back, a message in the middle included.
+#[tokio::test(start_paused = true)]
+async fn a_message_that_is_parked_in_the_middle_goes_on_after_its_last_record() {
+    let world = World::new().with_other(|_| {});
+    world.publish_lines(&FIVE);
+    world.publish_lines(&["x"]);
+    world.publish_lines(&["y"]);
+    let builder = world
+        .source_of(&[SUBSCRIPTION, OTHER])
+        .paused_limit(Limits::new(1, 1 << 20));
+    let mut host = Staging::start(builder, to_lines(), None);
+    host.read(2).await;
+    let paused = SUBSCRIPTION.parse().unwrap();
+    assert!(host.source.get_mut().pause(&paused));
+    host.read_everything().await;
+    assert_eq!(host.staged, ["a", "b"]);
+    assert_eq!(host.source.stats().parked, 1);
+    assert_eq!(world.record().outstanding, 0, "all of it is given back");
+    cut(&mut host.source, 1).await;
+    assert_eq!(committed(&mut host.source, 1).await.settled, 0);
+
+    host.source.get_mut().resume(&paused);
+    host.read_everything().await;
+    assert_each_once(&host.staged, &["a", "b", "c", "d", "e", "x", "y"]);
+    cut(&mut host.source, 2).await;
+    assert_eq!(committed(&mut host.source, 2).await.settled, 3);
 }
 
 #[tokio::test(start_paused = true)]

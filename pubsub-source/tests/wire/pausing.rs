@@ -5,7 +5,7 @@ use std::time::Duration;
 use connector_core::Limits;
 use futures::StreamExt;
 use gcp_emulator::pubsub::proto::PubsubMessage;
-use pubsub_source::{BuildError, PubsubSource, SourceError, SubscriptionName};
+use pubsub_source::{BuildError, Disposition, PubsubSource, SourceError, SubscriptionName};
 
 use crate::world::*;
 
@@ -260,6 +260,20 @@ async fn closing_a_source_with_a_parked_split_finds_nothing_to_give_back_there()
     source.close().await.unwrap();
     assert_eq!(world.record().nacks, before);
     assert_eq!(world.emulator.observe().subscription(OTHER).nacks, 10);
+}
+
+/// A host without checkpoints decides message by message, and of a paused split about none.
+#[tokio::test(start_paused = true)]
+async fn a_host_that_settles_one_split_need_not_checkpoint_for_a_paused_one() {
+    let world = patient_world().with_both_published(0..10, [100]);
+    let mut source = world.source_of(&BOTH).build().unwrap();
+    source.pause(&name(SUBSCRIPTION));
+    let message = next(&mut source).await;
+    let settled = source.settle(message.delivery(), Disposition::Ack);
+    assert_eq!(settled.unwrap().await.unwrap().settled, 1);
+    nothing_for(&mut source, SECOND * 1200).await;
+    source.resume(&name(SUBSCRIPTION));
+    assert_eq!(read(&mut source, 10).await.len(), 10);
 }
 
 #[tokio::test(start_paused = true)]
