@@ -140,3 +140,54 @@ impl Pool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    fn wants(items: usize) -> Standing {
+        Standing {
+            held: Limits::new(items, items),
+            wants: true,
+            ..Standing::default()
+        }
+    }
+
+    fn rang(bell: &Notify) -> bool {
+        bell.notified().now_or_never().is_some()
+    }
+
+    #[test]
+    fn whoever_found_no_room_is_called_as_soon_as_another_hands_out() {
+        let pool = Pool::new(Limits::new(100, 100), Limits::new(25, 25), 2);
+        let bells = [pool.bell(0), pool.bell(1)];
+        assert_eq!(pool.report(0, wants(70)).room, Room::Free);
+        assert_eq!(pool.report(1, wants(30)).room, Room::Taken);
+        assert!(!rang(&bells[1]));
+        pool.report(0, wants(60));
+        assert!(rang(&bells[1]));
+        assert_eq!(pool.report(1, wants(30)).room, Room::Free);
+        assert!(!rang(&bells[0]), "who does not wait is not called");
+        pool.report(0, wants(10));
+        assert!(!rang(&bells[1]));
+    }
+
+    #[test]
+    fn a_split_that_is_to_be_parked_is_called_when_another_starves() {
+        let pool = Pool::new(Limits::new(100, 100), Limits::new(25, 25), 2);
+        let bell = pool.bell(1);
+        let paused = Standing {
+            paused: true,
+            ..wants(20)
+        };
+        assert!(!pool.report(1, paused).park);
+        pool.report(0, wants(70));
+        assert!(!rang(&bell));
+        let order = pool.report(0, wants(80));
+        assert_eq!((order.room, order.park), (Room::Taken, false));
+        assert!(rang(&bell));
+        assert!(pool.report(1, paused).park);
+    }
+}

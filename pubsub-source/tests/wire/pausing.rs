@@ -152,6 +152,31 @@ async fn a_split_that_is_paused_when_it_holds_too_much_is_parked_at_once() {
     assert!(given_back, "{} of 99", world.record().nacks);
 }
 
+/// A megabyte and more is on its way when the streams are closed, leased and unread.
+#[tokio::test(start_paused = true)]
+async fn what_was_on_its_way_when_a_split_is_parked_is_given_back_too() {
+    let world = patient_world();
+    let message = PubsubMessage {
+        data: vec![b'7'; 50_000].into(),
+        ..PubsubMessage::default()
+    };
+    for _ in 0..4 {
+        let request = vec![message.clone(); 100];
+        world.emulator.publish(TOPIC, request).unwrap();
+    }
+    let mut source = world
+        .source_of(&BOTH)
+        .paused_limit(Limits::new(40, 16 << 20))
+        .build()
+        .unwrap();
+    source.pause(&name(SUBSCRIPTION));
+    poll_for(&mut source, SECOND * 5).await;
+    assert_eq!(source.stats().parked, 1);
+    let record = world.record();
+    assert!(record.delivered > 41 + 10, "{} delivered", record.delivered);
+    assert_eq!(record.outstanding, 0, "of {}", record.delivered);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_running_split_is_never_parked_however_much_it_holds() {
     let world = patient_world().with_both_published(0..100, []);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use connector_core::{Checkpoint, CheckpointError, Epoch};
 use futures::StreamExt;
-use gcp_emulator::{Fault, Method, Rule};
+use gcp_emulator::{Code, Fault, Method, Rule};
 use pubsub_source::{BuildError, Disposition, SettleError, SourceError};
 
 use crate::world::*;
@@ -114,6 +114,36 @@ async fn an_error_of_one_split_ends_the_source_and_the_others_give_back() {
     assert!(matches!(receipt, Err(CheckpointError::Closed { .. })));
     let settled = source.settle(message.delivery(), Disposition::Ack);
     assert!(matches!(settled, Err(SettleError::Closed { .. })));
+}
+
+/// The one that died may have a hard time giving back what it held.
+#[tokio::test(start_paused = true)]
+async fn the_others_give_back_at_once_however_long_the_one_that_died_takes() {
+    let world = World::new().with_other(|_| {});
+    world.publish(0..10);
+    world.publish_to(OTHER_TOPIC, 20..30);
+    let mut source = world.source_of(&BOTH).build().unwrap();
+    read(&mut source, 20).await;
+    let of_other = |call: &gcp_emulator::Call| call.resource() == Some(OTHER);
+    let faults = world.emulator.faults();
+    faults.add(
+        Rule::on(Method::ModifyAckDeadline)
+            .when(of_other)
+            .then(Fault::Never),
+    );
+    let denied = Fault::answer(Code::PermissionDenied, "not any more");
+    faults.add(Rule::on(Method::StreamingPull).when(of_other).then(denied));
+    world.emulator.drop_connections();
+    let given_back = world
+        .emulator
+        .wait_until(
+            |seen| seen.subscription(SUBSCRIPTION).nacks >= 10,
+            SECOND * 2,
+        )
+        .await;
+    assert!(given_back, "{} of 10", world.record().nacks);
+    let error = last_word(&mut source).await;
+    assert!(matches!(error, SourceError::Denied { .. }), "{error:?}");
 }
 
 #[tokio::test(start_paused = true)]
