@@ -109,6 +109,15 @@ fn settings_of_each(
     builder.settings.check()?;
     let mut each = BTreeMap::new();
     for (subscription, count) in splits {
+        if builder.settings.message_ordering && count > 1 {
+            return Err(BuildError::Contradiction {
+                first: "message_ordering",
+                first_value: "true".to_owned(),
+                second: "the number of splits of one subscription",
+                second_value: count.to_string(),
+                rule: "the order of keys holds on one stream only, so a subscription has to be one split: make the plan with SplitPlan::ordered",
+            });
+        }
         let settings = Settings {
             streams: builder.settings.streams.saturating_mul(count),
             ..builder.settings.clone()

@@ -178,6 +178,45 @@ async fn what_was_on_its_way_when_a_split_is_parked_is_given_back_too() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn each_key_goes_on_in_order_after_its_split_was_parked() {
+    let world = World::with(
+        |server| server.response_messages(10),
+        |settings| {
+            settings.ack_deadline_seconds = 600;
+            settings.enable_message_ordering = true;
+        },
+    );
+    for value in 0..60u64 {
+        let message = PubsubMessage {
+            data: value.to_string().into(),
+            ordering_key: format!("key {}", value % 3),
+            ..PubsubMessage::default()
+        };
+        world.emulator.publish(TOPIC, vec![message]).unwrap();
+    }
+    let mut source = world
+        .source()
+        .message_ordering(true)
+        .paused_limit(Limits::new(5, 16 << 20))
+        .build()
+        .unwrap();
+    let mut numbers = read(&mut source, 13).await;
+    seal(&mut source, 1).await;
+    source.pause(&name(SUBSCRIPTION));
+    assert!(poll_for(&mut source, SECOND * 30).await.is_empty());
+    assert_eq!(source.stats().parked, 1);
+    assert_eq!(commit(&mut source, 1).await.settled, 13);
+    source.resume(&name(SUBSCRIPTION));
+    numbers.extend(read(&mut source, 47).await);
+    nothing_for(&mut source, SECOND * 120).await;
+    for key in 0..3 {
+        let of_key: Vec<u64> = numbers.iter().copied().filter(|n| n % 3 == key).collect();
+        let expected: Vec<u64> = (0..60).filter(|n| n % 3 == key).collect();
+        assert_eq!(of_key, expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_running_split_is_never_parked_however_much_it_holds() {
     let world = patient_world().with_both_published(0..100, []);
     let mut source = world

@@ -5,7 +5,9 @@ use std::time::Duration;
 use connector_core::{Checkpoint, CheckpointError, Epoch};
 use futures::StreamExt;
 use gcp_emulator::{Code, Fault, Method, Rule};
-use pubsub_source::{BuildError, Disposition, SettleError, SourceError};
+use pubsub_source::{
+    BuildError, Disposition, PubsubSource, SettleError, SourceError, SubscriptionName,
+};
 
 use crate::world::*;
 
@@ -270,9 +272,20 @@ async fn states_of_two_readers_are_recognised_by_one_reader_of_both() {
 }
 
 #[test]
+fn splits_of_one_subscription_keep_no_order_and_are_refused_with_it() {
+    let name: SubscriptionName = SUBSCRIPTION.parse().unwrap();
+    let source = PubsubSource::builder_of([name.clone(), name]).message_ordering(true);
+    let text = source.build_with_driver().unwrap_err().to_string();
+    assert!(
+        text.contains("message_ordering is true") && text.contains("subscription is 2"),
+        "{text}"
+    );
+}
+
+#[test]
 fn several_subscriptions_need_a_name_that_stays_when_one_is_added() {
-    let names = BOTH.map(|name| name.parse::<pubsub_source::SubscriptionName>().unwrap());
-    let unnamed = pubsub_source::PubsubSource::builder_of(names);
+    let names = BOTH.map(|name| name.parse::<SubscriptionName>().unwrap());
+    let unnamed = PubsubSource::builder_of(names);
     let error = unnamed.build_with_driver().unwrap_err();
     assert!(
         matches!(
@@ -284,8 +297,7 @@ fn several_subscriptions_need_a_name_that_stays_when_one_is_added() {
         ),
         "{error}"
     );
-    let none =
-        pubsub_source::PubsubSource::builder_of(Vec::<pubsub_source::SubscriptionName>::new());
+    let none = PubsubSource::builder_of(Vec::<SubscriptionName>::new());
     let error = none.build_with_driver().unwrap_err();
     assert!(error.to_string().contains("is 0, allowed is 1"), "{error}");
 }
