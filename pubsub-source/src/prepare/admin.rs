@@ -211,19 +211,22 @@ impl Admin {
                     return Ok(verdict);
                 }
             };
-            attempt += 1;
-            let mut pause = RETRY.jittered(attempt, fastrand::f64());
-            if let Some(asked) = error.retry_after() {
-                pause = pause.max(asked);
-            }
             let since = begun.max(*self.last_progress());
-            if now.saturating_duration_since(since) + pause >= self.patience {
+            let left = self
+                .patience
+                .saturating_sub(now.saturating_duration_since(since));
+            if left.is_zero() {
                 return Err(PrepareError::Unanswered {
                     step: step.clone(),
                     after: self.patience,
                     cause: error,
                 });
             }
+            attempt += 1;
+            let wanted = RETRY.jittered(attempt, fastrand::f64());
+            let wanted = wanted.max(error.retry_after().unwrap_or_default());
+            // The last attempt is made when the patience ends.
+            let pause = wanted.min(left);
             tokio::time::sleep(pause).await;
         }
     }

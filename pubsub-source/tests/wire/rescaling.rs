@@ -1,10 +1,16 @@
 //! A job that comes back with more or fewer readers.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use connector_core::{Checkpoint, Epoch, Restored};
-use gcp_emulator::Method;
-use pubsub_source::{PlanError, Prepared, PubsubSource, SourceState, StartPosition};
+use gcp_emulator::{Method, pubsub::proto::PubsubMessage};
+use pubsub_source::{
+    PlanError, Prepared, PubsubSource, SourceState, SplitPlan, StartPosition, SubscriptionCreation,
+    prepare,
+};
 
 use crate::{job::*, world::*};
 
@@ -182,4 +188,53 @@ async fn a_reader_beyond_those_planned_for_is_refused_and_one_of_several_subscri
     let count = usize::try_from(2 * EACH).unwrap();
     let all = sorted(read(&mut source, count).await);
     assert_eq!(all, (0..2 * EACH).collect::<Vec<_>>());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_readers_of_an_ordered_plan_keep_each_keys_order_and_share_nothing() {
+    let world = World::new();
+    let names = [
+        "projects/demo-project/subscriptions/one",
+        "projects/demo-project/subscriptions/two",
+    ];
+    world.emulator.create_topic(OTHER_TOPIC).unwrap();
+    let plan = SplitPlan::ordered(names.map(name), 3).unwrap();
+    let mut preparation = prepare(&plan).endpoint(world.endpoint()).instance("job");
+    for (subscription, topic) in names.into_iter().zip([TOPIC, OTHER_TOPIC]) {
+        let creation = SubscriptionCreation::builder(topic.parse().unwrap())
+            .message_ordering(true)
+            .build();
+        preparation = preparation.create(name(subscription), creation.unwrap());
+    }
+    let prepared = preparation.run(&mut Kept::default()).await.unwrap();
+    for topic in [TOPIC, OTHER_TOPIC] {
+        for number in 0..60u64 {
+            let message = PubsubMessage {
+                data: number.to_string().into(),
+                ordering_key: format!("key-{}", number % 3),
+                ..PubsubMessage::default()
+            };
+            world.emulator.publish(topic, vec![message]).unwrap();
+        }
+    }
+    assert!(
+        prepared.reader(2, 3).unwrap().is_none(),
+        "nothing left for it"
+    );
+    for (reader, subscription) in names.into_iter().enumerate() {
+        let mut source = world.reader(&prepared, reader, 3).build().unwrap();
+        let mut of_key: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+        for _ in 0..60 {
+            let message = next(&mut source).await;
+            assert_eq!(message.subscription().as_str(), subscription);
+            let key = message.ordering_key().unwrap().to_owned();
+            of_key.entry(key).or_default().push(number(&message));
+        }
+        assert_eq!(of_key.len(), 3);
+        assert!(
+            of_key.values().all(|numbers| numbers.is_sorted()),
+            "{of_key:?}"
+        );
+        source.close().await.unwrap();
+    }
 }

@@ -8,7 +8,7 @@ use pubsub_source::{
     Unrecorded,
 };
 
-use crate::{job::*, world::*};
+use crate::{job::*, log::Loud, world::*};
 
 const NEW: &str = "projects/demo-project/subscriptions/new";
 
@@ -388,4 +388,54 @@ async fn giving_back_what_cannot_be_decoded_needs_a_dead_letter_policy() {
         matches!(error, PrepareError::CreationWithoutDeadLetters { .. }),
         "{error}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_asks_for_a_longer_pause_than_the_start_has_gets_one_last_attempt() {
+    let world = World::new();
+    let exhausted = Fault::answer(Code::ResourceExhausted, "a quota is used up");
+    let rule = Rule::on(Method::GetSubscription).then(exhausted);
+    let rule = world.emulator.faults().add(rule);
+    let begun = tokio::time::Instant::now();
+    let error = world
+        .prepare(&[SUBSCRIPTION], 1)
+        .progress_timeout(SECOND * 3)
+        .run(&mut Unrecorded)
+        .await
+        .unwrap_err();
+    assert!(matches!(error, PrepareError::Unanswered { .. }), "{error}");
+    assert_eq!(begun.elapsed().as_secs(), 3, "to its end, and no longer");
+    assert!(world.emulator.faults().fired(rule) >= 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_surprise_about_a_start_is_in_the_log() {
+    let loud = Loud::default();
+    let _listening = tracing::subscriber::set_default(loud.clone());
+    let world = World::new().with_other(|one| {
+        one.dead_letter_policy = Some(DeadLetterPolicy {
+            dead_letter_topic: TOPIC.to_owned(),
+            max_delivery_attempts: 5,
+        });
+    });
+    world
+        .prepare(&[SUBSCRIPTION, OTHER, NEW], 1)
+        .create(name(NEW), creation())
+        .start(StartPosition::Earliest)
+        .run(&mut Kept::default())
+        .await
+        .unwrap();
+    let lines = loud.lines();
+    let about = |subscription: &str, what: &str| {
+        let told = lines
+            .iter()
+            .any(|line| line.contains(subscription) && line.contains(what));
+        assert!(told, "{subscription}: {what}: {lines:#?}");
+    };
+    about(SUBSCRIPTION, "only what was never acknowledged comes again");
+    about(OTHER, "each release of a message counts");
+    about(NEW, "A missing subscription was created.");
+    about(NEW, "delivered once by each of them");
+    about(NEW, "was sought, for all of its consumers");
+    assert_eq!(lines.len(), 3 + 1 + 1 + 1 + 3, "{lines:#?}");
 }
