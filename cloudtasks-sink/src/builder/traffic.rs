@@ -81,6 +81,10 @@ impl<R> SinkBuilder<R> {
     /// Counts tasks that were refused alone, over all queues; any task created starts it anew. So
     /// many in a row are a mistake in the configuration rather than in the data, and a handler that
     /// drops would go on dropping. The last one is handed over before the sink ends.
+    ///
+    /// Staged tasks are refused after their commit, when ending the sink would help nobody: they would
+    /// come again with every restart. They do not end it; those that nobody takes are kept aside, and
+    /// that has a cap of its own.
     pub const fn max_consecutive_rejections(mut self, most: Option<NonZeroU32>) -> Self {
         self.options.max_consecutive_rejections = most;
         self

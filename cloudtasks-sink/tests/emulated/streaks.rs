@@ -89,3 +89,26 @@ async fn the_limit_can_be_off() {
     let committed = sink.commit(epoch).await.unwrap();
     assert_eq!((kept.all().len(), committed.retained), (150, 150));
 }
+
+#[tokio::test(start_paused = true)]
+async fn refusals_of_staged_tasks_end_no_sink_whatever_their_number() {
+    let stage = crate::staged::Stage::new();
+    let refusal = Fault::answer(Code::InvalidArgument, "wrong project");
+    stage
+        .world
+        .emulator
+        .faults()
+        .add(Rule::on_task().times(5).then(refusal));
+    let kept = Kept::default();
+    let sink = stage
+        .sink()
+        .on_rejected(kept.clone())
+        .max_consecutive_rejections(NonZeroU32::new(3));
+    let mut running = crate::staged::run(sink);
+    running.feed(0..10).await;
+    running.checkpoint(1).await;
+    running.checkpoint(2).await;
+    assert_eq!(kept.all().len(), 5);
+    assert_eq!(stage.world.bodies(Q1).len(), 5);
+    assert_eq!(running.sink.stats().consecutive_rejections, 0);
+}
