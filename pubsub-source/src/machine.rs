@@ -19,6 +19,7 @@ mod commits;
 mod cutting;
 mod deliveries;
 mod effect;
+mod exactly_once;
 mod host;
 #[cfg(test)]
 mod invariants;
@@ -131,7 +132,8 @@ pub(crate) struct Machine {
     room: Room,
     /// Since when the budget that the source shares is spent, and whether that was told.
     spent: Option<(Instant, bool)>,
-    exactly_once: bool,
+    /// Since when responses say that the subscription has exactly-once delivery.
+    exactly_once: Option<Instant>,
     effects: VecDeque<Effect>,
     /// Waiting settlements, by the delivery that the host named.
     settles: BTreeMap<DeliveryId, SettleId>,
@@ -199,7 +201,7 @@ impl Machine {
             phase: Phase::Running,
             error: None,
             failed: false,
-            exactly_once: false,
+            exactly_once: None,
             effects: VecDeque::new(),
             settles: BTreeMap::new(),
             next_settle: 0,

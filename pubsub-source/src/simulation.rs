@@ -16,6 +16,7 @@ macro_rules! trace {
 mod bugs;
 mod chance;
 mod client;
+mod confirming;
 mod driver;
 mod ending;
 mod event;

@@ -26,6 +26,8 @@ mod confirming;
 mod delivery;
 #[path = "wire/events.rs"]
 mod events;
+#[path = "wire/exactly_once.rs"]
+mod exactly_once;
 #[path = "wire/job.rs"]
 mod job;
 #[path = "wire/leases.rs"]

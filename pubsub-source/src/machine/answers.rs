@@ -112,7 +112,7 @@ impl Machine {
             let marks = self.deliveries.marks(id);
             // An acknowledgement after the lease's end is accepted and may still do nothing; with
             // exactly-once delivery the service would have said so.
-            let outcome = if marks.has(Marks::LAPSED) && !self.exactly_once {
+            let outcome = if marks.has(Marks::LAPSED) && !self.answers_for_each(sent) {
                 Outcome::Lapsed
             } else {
                 Outcome::Settled

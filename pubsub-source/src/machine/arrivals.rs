@@ -93,7 +93,7 @@ impl Machine {
             if self.runs.is_some() && !message.ordering_key.is_empty() {
                 self.arrive_in_order(now, message, published)
             } else {
-                self.arrive(message.delivery, published)
+                self.arrive(now, message.delivery, published)
             }
         });
         let ids = self.stats.recognised - recognised;
@@ -109,7 +109,7 @@ impl Machine {
     }
 
     /// Finds out what a delivery is. Answers whether its message waits to be handed out.
-    fn arrive(&mut self, id: DeliveryId, published: i64) -> bool {
+    fn arrive(&mut self, now: Instant, id: DeliveryId, published: i64) -> bool {
         let mut arrival = self.deliveries.arrive(id, published);
         if let Arrival::Namesake(held) = arrival {
             self.abandon(held);
@@ -126,7 +126,7 @@ impl Machine {
             }
             Arrival::Namesake(_) => unreachable!("what was held under the id was given up"),
             Arrival::Renewed(_) => {
-                self.renewed(id);
+                self.renewed(now, id);
                 false
             }
         }
@@ -141,8 +141,9 @@ impl Machine {
     }
 
     /// A delivery took over from an earlier one of its message.
-    pub(super) fn renewed(&mut self, id: DeliveryId) {
+    pub(super) fn renewed(&mut self, now: Instant, id: DeliveryId) {
         self.stats.redelivered += 1;
+        self.await_renewed(now, id);
         // An acknowledgement under way is for an ack id that is worth nothing.
         if is_acking(self.deliveries.stage(id)) {
             let lane = self.lane(id);
@@ -177,7 +178,7 @@ impl Machine {
         }
         let paused = now.saturating_duration_since(leased_since) > lease / PAUSE;
         // With exactly-once delivery only a confirmed extension says that the lease is ours.
-        let withheld = self.exactly_once && !messages.is_empty();
+        let withheld = self.exactly_once.is_some() && !messages.is_empty();
         if paused || withheld {
             self.leases.hurry(batch, now);
         }
@@ -219,14 +220,6 @@ impl Machine {
             self.fail(now, error);
         }
         self.handle_stream_ended(now, random, stream, StreamEnd::Again);
-    }
-
-    fn follow_exactly_once(&mut self, now: Instant, on: bool) {
-        if self.exactly_once != on {
-            self.exactly_once = on;
-            self.cadence.handle_exactly_once(on);
-            self.adapt_lease(now);
-        }
     }
 
     /// Open-stream time is what the seen window lives on.

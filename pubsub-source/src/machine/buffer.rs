@@ -1,7 +1,7 @@
 //! Messages that were received and not handed out.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeSet, VecDeque},
     time::{Duration, Instant},
 };
 
@@ -26,8 +26,9 @@ pub(crate) struct Parcel {
     pub(crate) batch: u64,
     /// In the order in which they are to be handed out.
     pub(crate) messages: Vec<Message>,
-    /// Whether they wait for the confirmation of their lease.
-    withheld: bool,
+    /// The batches whose leases must be confirmed first: their own, and those of redeliveries that
+    /// took over.
+    waits: Vec<u64>,
     bytes: usize,
 }
 
@@ -67,7 +68,7 @@ impl Buffer {
         self.parcels.push_back(Parcel {
             batch,
             messages,
-            withheld,
+            waits: if withheld { vec![batch] } else { Vec::new() },
             bytes,
         });
     }
@@ -75,22 +76,54 @@ impl Buffer {
     /// The next messages to hand out.
     pub(super) fn take(&mut self) -> Option<Parcel> {
         // In order: what waits for its confirmation holds up what came after it.
-        if self.parcels.front()?.withheld {
+        if !self.has_ready() {
             return None;
         }
         self.parcels.pop_front()
     }
 
     pub(super) fn has_ready(&self) -> bool {
-        self.parcels.front().is_some_and(|parcel| !parcel.withheld)
+        let first = self.parcels.front();
+        first.is_some_and(|parcel| parcel.waits.is_empty())
     }
 
     /// The lease of a batch was confirmed: its messages may be handed out.
     pub(super) fn confirm(&mut self, batch: u64) {
         for parcel in &mut self.parcels {
-            if parcel.batch == batch {
-                parcel.withheld = false;
-            }
+            parcel.waits.retain(|waited| *waited != batch);
+        }
+    }
+
+    /// A message of the parcel of `batch` was delivered again in another batch, whose lease must be
+    /// confirmed too. Answers whether it was here still.
+    pub(super) fn wait_for(&mut self, batch: u64, other: u64) -> bool {
+        let parcel = self.parcels.iter_mut().find(|parcel| parcel.batch == batch);
+        let Some(parcel) = parcel else { return false };
+        if !parcel.waits.contains(&other) {
+            parcel.waits.push(other);
+        }
+        true
+    }
+
+    /// From now on everything waits for the confirmation of its lease, which `leased_in` finds.
+    /// Answers the batches that are waited for.
+    pub(super) fn withhold(
+        &mut self,
+        leased_in: impl Fn(&Message) -> Option<u64>,
+    ) -> BTreeSet<u64> {
+        let mut waited = BTreeSet::new();
+        for parcel in &mut self.parcels {
+            let batches: BTreeSet<u64> = parcel.messages.iter().filter_map(&leased_in).collect();
+            waited.extend(&batches);
+            parcel.waits = batches.into_iter().collect();
+        }
+        waited
+    }
+
+    /// From now on nothing waits for a confirmation.
+    pub(super) fn confirm_all(&mut self) {
+        for parcel in &mut self.parcels {
+            parcel.waits.clear();
         }
     }
 

@@ -77,7 +77,7 @@ impl Machine {
             // epoch names: the host may be behind, and need it again.
             let new = self.deliveries.arrive(id, published) == Arrival::New;
             if !new {
-                self.renewed(id);
+                self.renewed(now, id);
             }
             return new;
         }
@@ -95,7 +95,7 @@ impl Machine {
             (Fate::HandOut { turn }, held) => {
                 if let Some(held) = held {
                     self.stats.repeated += 1;
-                    self.give_way(now, held);
+                    self.give_way(now, held, id);
                 }
                 self.deliveries.arrive(id, published);
                 self.deliveries.set_ordering(id, key, turn);
@@ -112,7 +112,7 @@ impl Machine {
                 if revoked && self.deliveries.stage(id) == Stage::Buffered {
                     self.deliveries.mark_revoked(id);
                 }
-                self.renewed(id);
+                self.renewed(now, id);
                 false
             }
             (Fate::Suppress, None) => {
@@ -131,10 +131,12 @@ impl Machine {
     }
 
     /// What is held of a message gives way to its redelivery, which is handed out.
-    fn give_way(&mut self, now: Instant, held: DeliveryId) {
+    fn give_way(&mut self, now: Instant, held: DeliveryId, to: DeliveryId) {
         match self.deliveries.stage(held) {
             Stage::Buffered => {
+                let queued = self.deliveries.origin(held);
                 self.deliveries.supersede(held);
+                self.await_lease(now, queued, to);
                 self.let_unleased_out(held.batch());
             }
             Stage::Out => self.deliveries.supersede(held),

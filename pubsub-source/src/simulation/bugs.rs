@@ -38,10 +38,12 @@ pub(super) enum Bug {
     ResponsesReordered,
     /// A state does not say in which keys its host is behind.
     BehindForgotten,
+    /// What the stream says about exactly-once delivery is not followed.
+    ExactlyOnceIgnored,
 }
 
 impl Bug {
-    pub(super) const ALL: [Self; 17] = [
+    pub(super) const ALL: [Self; 18] = [
         Self::AckOnHandOut,
         Self::CommitAtSeal,
         Self::CutCountsBuffered,
@@ -59,5 +61,6 @@ impl Bug {
         Self::HeldNeverComesAgain,
         Self::ResponsesReordered,
         Self::BehindForgotten,
+        Self::ExactlyOnceIgnored,
     ];
 }

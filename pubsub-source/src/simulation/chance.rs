@@ -44,6 +44,7 @@ pub(super) const EVERYTHING: &[&str] = &[
     "an acknowledged message of a key was delivered again",
     "an orderly close",
     "exactly-once delivery",
+    "exactly-once delivery was switched",
     "held too long",
     "ids started again",
     "the buffer was full",
@@ -87,6 +88,7 @@ pub(super) struct Rates {
     pub(super) skip_commit: u32,
     pub(super) settle: u32,
     pub(super) close: u32,
+    pub(super) switch: u32,
 }
 
 impl Chance {
@@ -119,6 +121,7 @@ impl Chance {
             skip_commit: rate(200),
             settle: rate(100),
             close: rate(5),
+            switch: rate(20),
         };
         Self {
             random,

@@ -11,7 +11,7 @@ use gcp_emulator::pubsub::proto::StreamingPullResponse;
 use crate::{
     delivery::DeliveryId,
     handout::HandOut,
-    machine::{Machine, MessageKey, Pulled, Restoration, SettleId, StreamId},
+    machine::{CallId, Machine, MessageKey, Pulled, Restoration, SettleId, StreamId},
     settings::Settings,
 };
 
@@ -51,6 +51,9 @@ pub(super) struct Client {
     pub(super) restored: BTreeSet<u64>,
     /// What the restored state names.
     pub(super) named: BTreeSet<u64>,
+    /// Extensions under way, and the messages of which one was confirmed.
+    pub(super) extending: BTreeMap<CallId, Vec<String>>,
+    pub(super) confirmed: BTreeSet<String>,
     /// What this incarnation has asked the server to acknowledge.
     pub(super) acknowledged: BTreeSet<u64>,
     /// What was published by the time of the restored cut lies below this number.
@@ -109,6 +112,8 @@ impl Client {
             covered: restored.clone(),
             restored,
             named: BTreeSet::new(),
+            extending: BTreeMap::new(),
+            confirmed: BTreeSet::new(),
             acknowledged: BTreeSet::new(),
             published: 0,
             progress: AllProgress::new(),

@@ -122,6 +122,7 @@ impl World {
         }
         let mut pulled = take_apart(*response, leased_since);
         match self.bug {
+            Some(Bug::ExactlyOnceIgnored) => pulled.exactly_once = Some(false),
             Some(Bug::GuardIgnored) => {
                 for message in &mut pulled.messages {
                     message.published = Some(i64::MIN);

@@ -102,6 +102,7 @@ impl World {
             return Ok(true);
         }
         self.check_hand_out(number)?;
+        self.check_confirmed(number, message.id())?;
         let Some(client) = &mut self.client else {
             return Ok(false);
         };

@@ -147,6 +147,9 @@ impl World {
             _ => {}
         }
         self.check_newest(&body, method)?;
+        if is_extension && let Some(client) = &mut self.client {
+            client.note_extension(call, &body);
+        }
         if is_ack {
             let request = AcknowledgeRequest::decode(body.clone()).unwrap();
             let numbers = self.server.numbers_of(&request.ack_ids);
@@ -337,6 +340,7 @@ impl World {
             (_, answer) => answer,
         };
         trace!("{:?} answer {call:?} {answer:?}", self.now);
+        client.note_confirmation(call, &answer);
         client.machine.handle_answer(at, random, call, answer);
         client.machine.check_invariants();
     }

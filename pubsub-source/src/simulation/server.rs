@@ -8,7 +8,7 @@ use gcp_emulator::{
     pubsub::{
         proto::{
             AcknowledgeRequest, ModifyAckDeadlineRequest, PubsubMessage, StreamingPullRequest,
-            StreamingPullResponse, Subscription, Topic,
+            StreamingPullResponse, Subscription, Topic, UpdateSubscriptionRequest,
         },
         state::{
             LateAcks, OnStreamClose, PubsubState, Refusal, Settings, StreamId as ServerStream,
@@ -114,6 +114,27 @@ impl Server {
         self.acked_read = 0;
         self.lapsed_read = 0;
         self.create(now);
+    }
+
+    /// Switches exactly-once delivery on or off. Open streams say so with their next response.
+    pub(super) fn switch_exactly_once(&mut self, now: Duration) {
+        self.exactly_once = !self.exactly_once;
+        let request = UpdateSubscriptionRequest {
+            subscription: Some(Subscription {
+                name: SUBSCRIPTION.to_owned(),
+                enable_exactly_once_delivery: self.exactly_once,
+                ..Subscription::default()
+            }),
+            update_mask: Some(gcp_wire::proto::FieldMask {
+                paths: vec!["enable_exactly_once_delivery".to_owned()],
+            }),
+        };
+        let at = self.time(now);
+        self.state.update_subscription(at, request).unwrap();
+    }
+
+    pub(super) fn is_exactly_once(&self) -> bool {
+        self.exactly_once
     }
 
     fn time(&self, now: Duration) -> Time {

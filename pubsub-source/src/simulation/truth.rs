@@ -29,6 +29,8 @@ pub(super) struct Saved {
 #[derive(Default)]
 pub(super) struct Truth {
     pub(super) published: BTreeSet<u64>,
+    /// Exactly-once delivery was switched on or off.
+    pub(super) switched: bool,
     /// Where the subscription keeps the order of keys.
     pub(super) order: Option<Order>,
     pub(super) acked: BTreeSet<u64>,

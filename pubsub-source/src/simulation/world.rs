@@ -223,6 +223,11 @@ impl World {
             self.chance.count("the process was suspended");
             client.suspended_until = self.now + self.chance.millis(1_000..120_000);
         }
+        if self.chance.strikes(|rates: &Rates| rates.switch) {
+            self.chance.count("exactly-once delivery was switched");
+            self.truth.switched = true;
+            self.server.switch_exactly_once(self.now);
+        }
         if self.chance.strikes(|rates: &Rates| rates.crash) {
             self.crash();
         }
@@ -260,6 +265,11 @@ impl World {
         self.chance.count("ids started again");
         self.generations += 1;
         self.now += Duration::from_secs(5);
+        if self.settings.saved_deliveries == SavedDeliveries::AckIds {
+            // It gives the same ack ids again too, which no real service does: a saved one must be
+            // over, or it acknowledges a message that has nothing to do with it.
+            self.now += Duration::from_secs(60);
+        }
         if self.settings.saved_deliveries == SavedDeliveries::AckIds {
             // It gives the same ack ids again too, which a state may name while their leases last.
             self.now += self.settings.max_extension;
