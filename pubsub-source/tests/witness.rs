@@ -20,6 +20,8 @@ mod crashes;
 mod delivery;
 #[path = "witness/exactly_once.rs"]
 mod exactly_once;
+#[path = "witness/killed.rs"]
+mod killed;
 #[path = "witness/leases.rs"]
 mod leases;
 #[path = "witness/order.rs"]
