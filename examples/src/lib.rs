@@ -2,6 +2,7 @@
 
 pub mod orders;
 pub mod replicas;
+pub mod replay;
 
 /// The workspace's README, so that its program is compiled with the doc tests.
 #[cfg(doctest)]
