@@ -1,8 +1,8 @@
 #![doc = include_str!("../README.md")]
 
 pub mod orders;
-pub mod replicas;
 pub mod replay;
+pub mod replicas;
 
 /// The workspace's README, so that its program is compiled with the doc tests.
 #[cfg(doctest)]

@@ -176,10 +176,11 @@ pub async fn replay(
 
 fn published(receipt: Receipt<Published>) -> BoxFuture<'static, Result<Outcome, ReplayError>> {
     let outcome = async {
-        Ok(match receipt.await? {
-            Published::Stored { .. } => Outcome::Published,
-            // Rejected, and whatever outcome a later version adds: it did not arrive.
-            _ => Outcome::RefusedAgain,
+        let arrived = matches!(receipt.await?, Published::Stored { .. });
+        Ok(if arrived {
+            Outcome::Published
+        } else {
+            Outcome::RefusedAgain
         })
     };
     outcome.boxed()
@@ -187,9 +188,15 @@ fn published(receipt: Receipt<Published>) -> BoxFuture<'static, Result<Outcome, 
 
 fn created(receipt: Receipt<Submitted>) -> BoxFuture<'static, Result<Outcome, ReplayError>> {
     let outcome = async {
-        Ok(match receipt.await? {
-            Submitted::Created { .. } | Submitted::Duplicate { .. } => Outcome::Created,
-            _ => Outcome::RefusedAgain,
+        let submitted = receipt.await?;
+        let exists = matches!(
+            submitted,
+            Submitted::Created { .. } | Submitted::Duplicate { .. }
+        );
+        Ok(if exists {
+            Outcome::Created
+        } else {
+            Outcome::RefusedAgain
         })
     };
     outcome.boxed()

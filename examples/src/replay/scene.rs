@@ -101,24 +101,24 @@ impl Scene {
 fn causes(emulator: &Emulator) -> [RuleId; 2] {
     let refuse = || Fault::answer(Code::InvalidArgument, "no multiples of three");
     let schema = Rule::on(Method::Publish)
-        .when(|call| match &call.body {
-            Body::Publish(request) if request.topic == ORDERS => {
-                let numbers = request.messages.iter();
-                let mut numbers = numbers.filter_map(|message| number(&message.data));
-                numbers.any(|number| number % 3 == 0)
-            }
-            _ => false,
+        .when(|call| {
+            let Body::Publish(request) = &call.body else {
+                return false;
+            };
+            let messages = request.messages.iter();
+            let mut numbers = messages.filter_map(|message| number(&message.data));
+            request.topic == ORDERS && numbers.any(|number| number % 3 == 0)
         })
         .then(refuse());
     let queue = Rule::on(Method::CreateTask)
-        .when(|call| match &call.body {
-            Body::CreateTask(request) => {
-                let url = format!("{:?}", request.task);
-                ["/orders/0\"", "/orders/3\""]
-                    .iter()
-                    .any(|end| url.contains(end))
-            }
-            _ => false,
+        .when(|call| {
+            let Body::CreateTask(request) = &call.body else {
+                return false;
+            };
+            let task = format!("{:?}", request.task);
+            ["/orders/0\"", "/orders/3\""]
+                .iter()
+                .any(|end| task.contains(end))
         })
         .then(refuse());
     [emulator.faults().add(schema), emulator.faults().add(queue)]
