@@ -11,13 +11,14 @@ use std::{num::NonZeroU32, time::Duration};
 
 use connector_core::{
     Budget, DestinationResolver, Encode, Fail, FailureHandler, Fixed, Limits, Restored,
-    backoff::Backoff,
+    TraceContext, backoff::Backoff,
 };
 use gcp_wire::{ConnectionOptions, Credentials, Endpoint, Service, TopicName};
 
 use crate::{
     MissingTopics, PublishMessage, SinkState,
     settings::{IdentityAttributes, Settings},
+    trace::TraceOf,
 };
 
 /// Settings of a [`PubsubSink`](crate::PubsubSink).
@@ -38,6 +39,7 @@ pub struct SinkBuilder<R> {
     stage: Option<Limits>,
     quarantine: Option<Limits>,
     identity_attributes: Option<IdentityAttributes>,
+    trace: Option<TraceOf<R>>,
     limits: Option<Limits>,
     budget: Option<Budget>,
     restored: Vec<Restored<SinkState>>,
@@ -59,6 +61,7 @@ impl<R> SinkBuilder<R> {
             stage: None,
             quarantine: None,
             identity_attributes: None,
+            trace: None,
             limits: None,
             budget: None,
             restored: Vec::new(),
@@ -292,6 +295,22 @@ impl<R> SinkBuilder<R> {
     /// that drops would go on dropping. The last one is handed over before the sink ends.
     pub fn max_consecutive_rejections(mut self, most: Option<NonZeroU32>) -> Self {
         self.settings.max_consecutive_rejections = most;
+        self
+    }
+
+    /// Says in which trace a record is published, for its consumers to go on with. Default: none.
+    ///
+    /// The position goes into the attribute
+    /// [`googclient_traceparent`](connector_core::trace::TRACEPARENT), which Google's own clients
+    /// read, and replaces one that the encoder put there; a record without a position keeps the
+    /// encoder's. Whichever tracing library the host uses, a [`TraceContext`] is made of its three
+    /// numbers. For a sink behind a source that is usually the position the message came with. The
+    /// sink's own requests are spans of `tracing`, named `publish`.
+    pub fn trace_context(
+        mut self,
+        context_of: impl FnMut(&R) -> Option<TraceContext> + Send + 'static,
+    ) -> Self {
+        self.trace = Some(Box::new(context_of));
         self
     }
 

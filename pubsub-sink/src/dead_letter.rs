@@ -11,6 +11,9 @@ pub use builder::{DeadLetterBuilder, Outstanding};
 pub use driver::DeadLetterDriver;
 pub use error::DeadLetterError;
 
+#[cfg(feature = "metrics")]
+pub(crate) use desk::FlushTimes;
+
 use std::{fmt, sync::Arc, time::Duration};
 
 use connector_core::{Cause, CheckpointError, FailureHandler, Receipt, Rejected, Verdict};
@@ -85,7 +88,10 @@ impl PubsubDeadLetterQueue {
     /// A view of the queue's numbers that outlives giving the queue to its sink.
     #[must_use]
     pub fn watch(&self) -> DeadLetterWatch {
-        DeadLetterWatch(Arc::clone(self.sink.shared()))
+        DeadLetterWatch {
+            shared: Arc::clone(self.sink.shared()),
+            desk: Arc::clone(&self.desk),
+        }
     }
 }
 
@@ -101,33 +107,46 @@ impl FailureHandler for PubsubDeadLetterQueue {
 
     fn flush(&mut self) -> Receipt<()> {
         // From the call on, not from when someone first waits for the receipt.
-        let deadline = clock::now().checked_add(self.flush_timeout);
+        let called = clock::now();
+        let deadline = called.checked_add(self.flush_timeout);
         let (id, mut receipt) = self.desk.flush();
+        if id.is_none() {
+            return receipt;
+        }
+        #[cfg(feature = "metrics")]
+        let instance = Arc::clone(&self.instance);
         let (desk, topic, within) = (
             Arc::clone(&self.desk),
             self.topic.clone(),
             self.flush_timeout,
         );
         Receipt::pending(async move {
-            let Some(deadline) = deadline else {
-                return receipt.await;
+            let outcome = async {
+                let Some(deadline) = deadline else {
+                    return receipt.await;
+                };
+                let deadline = tokio::time::Instant::from_std(deadline);
+                if let Ok(outcome) = tokio::time::timeout_at(deadline, &mut receipt).await {
+                    return outcome;
+                }
+                let Some((unconfirmed, of)) = desk.give_up(id) else {
+                    // It was resolved meanwhile.
+                    return receipt.await;
+                };
+                Err(CheckpointError::Handler {
+                    cause: Cause::new(DeadLetterError::Unconfirmed {
+                        topic,
+                        unconfirmed,
+                        of,
+                        within,
+                    }),
+                })
             };
-            let deadline = tokio::time::Instant::from_std(deadline);
-            if let Ok(outcome) = tokio::time::timeout_at(deadline, &mut receipt).await {
-                return outcome;
-            }
-            let Some((unconfirmed, of)) = desk.give_up(id) else {
-                // It was resolved meanwhile.
-                return receipt.await;
-            };
-            Err(CheckpointError::Handler {
-                cause: Cause::new(DeadLetterError::Unconfirmed {
-                    topic,
-                    unconfirmed,
-                    of,
-                    within,
-                }),
-            })
+            let outcome = outcome.await;
+            desk.flushed(clock::now().saturating_duration_since(called));
+            #[cfg(feature = "metrics")]
+            crate::metrics::publish_flush_times(&instance, desk.flush_times());
+            outcome
         })
     }
 }
@@ -150,25 +169,41 @@ impl fmt::Debug for PubsubDeadLetterQueue {
 
 /// A view of a dead-letter queue's numbers.
 #[derive(Clone)]
-pub struct DeadLetterWatch(Arc<Shared>);
+pub struct DeadLetterWatch {
+    shared: Arc<Shared>,
+    desk: Arc<Desk>,
+}
 
 impl DeadLetterWatch {
     /// What the queue did and holds, in the numbers of a sink.
     ///
     /// `records_published` are the dead letters that are stored, `in_flight_records` those that are
-    /// outstanding.
+    /// outstanding, `closes_abandoned` tells that the queue ended with some left.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        self.0
+        self.shared
             .with(|state| state.machine.stats())
             .unwrap_or_default()
+    }
+
+    /// How long the last flush took that had dead letters to wait for, whether or not it succeeded.
+    #[must_use]
+    pub fn last_flush(&self) -> Option<Duration> {
+        self.desk.flush_times().last
+    }
+
+    /// The longest of those times.
+    #[must_use]
+    pub fn longest_flush(&self) -> Option<Duration> {
+        self.desk.flush_times().longest
     }
 }
 
 impl fmt::Debug for DeadLetterWatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("DeadLetterWatch")
-            .field(&self.stats())
+        f.debug_struct("DeadLetterWatch")
+            .field("stats", &self.stats())
+            .field("flush_times", &self.desk.flush_times())
             .finish()
     }
 }

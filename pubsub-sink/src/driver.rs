@@ -23,6 +23,7 @@ use gcp_wire::{
     proto::pubsub::{PublishResponse, Topic},
 };
 use tokio::time::Sleep;
+use tracing::{Instrument, Span};
 
 use crate::{
     SinkError, TopicCreation, clock, events,
@@ -157,8 +158,14 @@ impl Driver {
                     frames,
                     deadline,
                 }) => {
+                    let span = tracing::debug_span!(
+                        "publish",
+                        instance = &*self.shared.instance,
+                        %topic,
+                        bytes = header.len() + frames.len(),
+                    );
                     let body = EncodedBody::new([header, frames]);
-                    self.publish(id, topic, body, deadline);
+                    self.publish(id, topic, body, deadline, span);
                 }
                 Some(Task::Handle { id, rejected }) => {
                     let verdict = self.handler.handle(rejected);
@@ -176,7 +183,14 @@ impl Driver {
         Ok(true)
     }
 
-    fn publish(&self, id: RequestId, topic: TopicName, body: EncodedBody, deadline: Duration) {
+    fn publish(
+        &self,
+        id: RequestId,
+        topic: TopicName,
+        body: EncodedBody,
+        deadline: Duration,
+        span: Span,
+    ) {
         let connection = self.connection.clone();
         let call = async move {
             let answer = connection
@@ -184,7 +198,7 @@ impl Driver {
                 .await;
             (id, answer)
         };
-        self.publishing.push(call.boxed());
+        self.publishing.push(call.instrument(span).boxed());
     }
 
     fn create(&self, topic: TopicName) {

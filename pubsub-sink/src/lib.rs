@@ -22,6 +22,7 @@ mod sink;
 mod staged;
 mod state;
 mod stats;
+mod trace;
 
 pub use admin::{MissingTopics, TopicCreation};
 pub use builder::SinkBuilder;
@@ -39,6 +40,7 @@ pub use staged::{Identity, Quarantined};
 pub use state::SinkState;
 pub use stats::{DestinationStats, Stats};
 
+pub use connector_core::TraceContext;
 pub use gcp_wire::{Code, Credentials, Endpoint, NameError, TopicName};
 
 /// The kind of connector, as saved states and rejected records name it.

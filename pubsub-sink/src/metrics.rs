@@ -1,10 +1,12 @@
 //! The stats through the `metrics` facade.
 
+use std::time::Duration;
+
 use metrics::{Counter, Gauge, Label};
 
 use gcp_wire::TopicName;
 
-use crate::{DestinationStats, Stats};
+use crate::{DestinationStats, Stats, dead_letter::FlushTimes};
 
 /// One number of [`Stats`].
 pub(crate) struct Number {
@@ -86,4 +88,13 @@ pub(crate) fn publish_destinations(instance: &str, changed: Vec<(TopicName, Dest
         metrics::counter!("pubsub_sink_destination_records_rejected", labels)
             .absolute(stats.records_rejected);
     }
+}
+
+/// Publishes how long a queue's flushes took.
+pub(crate) fn publish_flush_times(instance: &str, times: FlushTimes) {
+    let label = || vec![Label::new("instance", instance.to_owned())];
+    let seconds = |time: Option<Duration>| time.unwrap_or_default().as_secs_f64();
+    metrics::gauge!("pubsub_sink_dead_letter_flush_seconds", label()).set(seconds(times.last));
+    metrics::gauge!("pubsub_sink_dead_letter_longest_flush_seconds", label())
+        .set(seconds(times.longest));
 }

@@ -26,6 +26,7 @@ use crate::{
     settings::IdentityAttributes,
     shared::{CutReceipt, Shared},
     staged::Minting,
+    trace::TraceOf,
 };
 
 /// Publishes records to Pub/Sub topics, delivered by the time of the host's checkpoints.
@@ -45,6 +46,7 @@ pub struct PubsubSink<R> {
     /// Names staged messages. None in a flushing sink.
     minting: Option<Minting>,
     identity_attributes: Option<IdentityAttributes>,
+    trace: Option<TraceOf<R>>,
     /// The next record has its room.
     admitted: bool,
     /// The machine knows that the host waits for room.
@@ -80,9 +82,11 @@ impl<R> PubsubSink<R> {
         shared: Arc<Shared>,
         minting: Option<Minting>,
         identity_attributes: Option<IdentityAttributes>,
+        trace: Option<TraceOf<R>>,
         restored: Receipt<Committed>,
     ) -> Self {
         Self {
+            trace,
             resolver,
             encoder,
             shared,

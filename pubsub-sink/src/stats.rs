@@ -56,6 +56,8 @@ stats! {
     counter topics_created,
     /// Destinations released: idle, or the least recently used one when another was needed.
     counter destinations_released,
+    /// Closes that ran out of time with messages left: 0 or 1.
+    counter closes_abandoned,
     /// Records accepted that have no verdict yet.
     gauge in_flight_records,
     /// Their encoded size in bytes.

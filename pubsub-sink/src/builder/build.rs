@@ -95,13 +95,14 @@ impl<R> SinkBuilder<R> {
         let minting = delivery
             .is_staged()
             .then(|| Minting::new(Uuid::new_v4().as_u128()));
-        let attributes = self.identity_attributes;
+        let (attributes, trace) = (self.identity_attributes, self.trace);
         let sink = PubsubSink::new(
             resolver,
             self.encoder,
             shared,
             minting,
             attributes,
+            trace,
             restored,
         );
         Ok((sink, SinkDriver::new(driver), connection))

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::{Mutex, MutexGuard},
+    time::Duration,
 };
 
 use connector_core::{Cause, CheckpointError, Limits, Receipt, Resolver, Verdict};
@@ -34,6 +35,14 @@ struct State {
     ended: Option<CheckpointError>,
     /// The handle is gone.
     closed: bool,
+    flush_times: FlushTimes,
+}
+
+/// How long flushes that had something to wait for took, whether or not they succeeded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct FlushTimes {
+    pub(crate) last: Option<Duration>,
+    pub(crate) longest: Option<Duration>,
 }
 
 impl Desk {
@@ -46,6 +55,7 @@ impl Desk {
                 flushes: BTreeMap::new(),
                 ended: None,
                 closed: false,
+                flush_times: FlushTimes::default(),
             }),
             wake: Notify::new(),
         }
@@ -101,6 +111,18 @@ impl Desk {
         let mut state = self.lock();
         drop(state.flushes.remove(&id)?);
         state.backlog.give_up(id)
+    }
+
+    /// A flush that had something to wait for has its outcome.
+    pub(super) fn flushed(&self, after: Duration) {
+        let mut state = self.lock();
+        let times = &mut state.flush_times;
+        times.last = Some(after);
+        times.longest = times.longest.max(Some(after));
+    }
+
+    pub(super) fn flush_times(&self) -> FlushTimes {
+        self.lock().flush_times
     }
 
     /// The handle is gone: what is owed is sent, and nothing new comes.

@@ -39,6 +39,7 @@ impl Machine {
             && *deadline <= now
         {
             let (items, within) = (self.owed(), self.settings.close_timeout);
+            self.counters.closes_abandoned += 1;
             return self.fail(SinkError::Unsent { items, within });
         }
         self.look_for_a_stall(now);

@@ -11,6 +11,7 @@ use crate::{
     settings::MAX_BYTES,
     shared::State,
     staged::Minting,
+    trace::traced,
 };
 
 impl<R> PubsubSink<R> {
@@ -35,6 +36,11 @@ impl<R> PubsubSink<R> {
                 return self.reject(Some(topic), None, RejectedReason::Encoding, cause, reply);
             }
         };
+        let context = self
+            .trace
+            .as_mut()
+            .and_then(|context_of| context_of(record));
+        let message = traced(message, context);
         let identity = self.minting.as_mut().map(Minting::mint);
         let message = match (&self.identity_attributes, identity) {
             (Some(names), Some(identity)) => names.stamp(message, identity),

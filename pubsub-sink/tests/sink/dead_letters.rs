@@ -432,3 +432,23 @@ async fn a_flush_that_was_given_up_counts_what_did_arrive() {
     };
     assert_eq!((*unconfirmed, *of), (1, 2));
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_time_of_a_flush_is_known_and_an_empty_one_leaves_it() {
+    let world = World::new(&["rejected"]);
+    world.fault(on_dead_letters(Fault::Delay(Duration::from_secs(3))).once());
+    let mut queue = world.queue().build().unwrap();
+    let watch = queue.watch();
+    queue.flush().await.unwrap();
+    assert_eq!(watch.last_flush(), None, "there was nothing to wait for");
+    queue.handle(rejected("one")).await.unwrap();
+    queue.flush().await.unwrap();
+    let first = watch.last_flush().unwrap();
+    assert!((3..5).contains(&first.as_secs()), "{first:?}");
+    queue.handle(rejected("two")).await.unwrap();
+    queue.flush().await.unwrap();
+    queue.flush().await.unwrap();
+    assert!(watch.last_flush().unwrap() < Duration::from_secs(1));
+    assert_eq!(watch.longest_flush(), Some(first));
+    assert_eq!(watch.stats().records_published, 2);
+}

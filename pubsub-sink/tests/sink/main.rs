@@ -20,4 +20,5 @@ mod staged;
 mod staged_restores;
 mod stopping;
 mod submitting;
+mod traces;
 mod world;
