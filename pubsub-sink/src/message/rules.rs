@@ -3,6 +3,8 @@
 //! The service refuses a request as a whole and does not say which message was at fault, so a
 //! message that is known to be refused must never join its neighbours.
 
+use connector_core::trace::{TRACEPARENT, TRACESTATE};
+
 use super::{PublishMessage, frame_len};
 
 /// Attributes per message (Pub/Sub quotas, "Resource limits").
@@ -15,6 +17,8 @@ const MAX_VALUE: usize = 1024;
 const MAX_ORDERING_KEY: usize = 1024;
 /// What attribute keys must not begin with: kept for the service itself.
 const RESERVED: &str = "goog";
+/// Keys that Google's own clients write although they begin with it.
+const TRACES: [&str; 2] = [TRACEPARENT, TRACESTATE];
 
 /// A limit of the service that a message breaks.
 ///
@@ -119,7 +123,7 @@ fn check_attribute(key: &str, value: &str) -> Result<(), MessageError> {
             bytes: key.len(),
         });
     }
-    if key.starts_with(RESERVED) {
+    if key.starts_with(RESERVED) && !TRACES.contains(&key) {
         return Err(MessageError::ReservedKey {
             key: key.to_owned(),
         });
