@@ -238,7 +238,7 @@ pub enum PrepareError {
     },
     /// It could not be recorded that the start is over.
     #[error(
-        "the start is over and could not be recorded as such; start again when the store works: what was sought is then sought again, to the same target"
+        "the start is over and could not be recorded as such; start again when the store works: what was sought may then be sought again, to the same target"
     )]
     DoneNotSaved {
         /// What the store says.

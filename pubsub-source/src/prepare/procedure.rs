@@ -186,7 +186,7 @@ impl Procedure {
     fn tell_of_record(&mut self) {
         let Some(record) = &self.record else { return };
         let planned = self.wishes.plan.subscriptions();
-        if record.subscriptions() != planned {
+        if self.reads_others(record) {
             self.notices.push_back(Notice::OtherSubscriptions {
                 recorded: record.subscriptions().to_vec(),
                 planned: planned.to_vec(),
@@ -333,19 +333,27 @@ impl Procedure {
     }
 
     fn finish(&mut self) -> Result<Phase, PrepareError> {
-        let over = self.record.as_ref().is_some_and(StartRecord::is_done);
+        let recorded = self.record.as_ref();
+        let over = recorded.is_some_and(|record| record.is_done() && !self.reads_others(record));
         if !over {
-            // Also where nothing was sought: a position that is configured later is not that
-            // of this job's start.
+            // Also where nothing was sought: a position that is configured later is not that of this
+            // job's start. And where the subscriptions have changed, so that it is told once.
             let record = StartRecord::done(
                 Arc::clone(&self.wishes.instance),
                 self.wishes.plan.subscriptions().to_vec(),
-                self.seek_to_make(),
+                recorded.and_then(StartRecord::seek).cloned(),
             );
             self.effects.push_back(Effect::Save(record.clone()));
             self.record = Some(record);
         }
         Ok(Phase::Finishing)
+    }
+
+    /// Whether the job reads other subscriptions than recorded, in whatever order.
+    fn reads_others(&self, record: &StartRecord) -> bool {
+        let recorded: BTreeSet<_> = record.subscriptions().iter().collect();
+        let planned: BTreeSet<_> = self.wishes.plan.subscriptions().iter().collect();
+        recorded != planned
     }
 
     fn prepared(&self) -> Prepared {

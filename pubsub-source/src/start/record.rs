@@ -82,7 +82,7 @@ impl StartRecord {
         self.done
     }
 
-    /// The subscriptions that were, or are to be, at the start position.
+    /// The subscriptions that the job read, or is about to read, when this was saved.
     #[must_use]
     pub fn subscriptions(&self) -> &[SubscriptionName] {
         &self.subscriptions

@@ -258,19 +258,37 @@ fn a_start_that_finds_an_intent_seeks_to_the_recorded_target_whatever_is_asked_n
 }
 
 #[test]
-fn a_subscription_that_joins_later_is_not_sought_and_the_change_is_told() {
+fn a_subscription_that_joins_later_is_not_sought_and_the_change_is_told_once() {
     let mut world = World::of(2);
     let asked = |subscriptions| Wishes {
         target: earliest(),
         ..wishes(subscriptions)
     };
     world.start(asked(1)).unwrap();
-    world.start(asked(2)).unwrap();
-    assert_eq!(world.sought.len(), 1);
-    assert!(world.notices.contains(&Notice::OtherSubscriptions {
+    let seek = world.stored.as_ref().unwrap().seek().cloned();
+    for _ in 0..2 {
+        world.start(asked(2)).unwrap();
+        let record = world.stored.as_ref().unwrap();
+        assert_eq!(
+            record.seek(),
+            seek.as_ref(),
+            "states of before it stay valid"
+        );
+    }
+    assert_eq!((world.sought.len(), world.saves), (1, 3));
+    let change = Notice::OtherSubscriptions {
         recorded: vec![subscription(0)],
         planned: vec![subscription(0), subscription(1)],
-    }));
+    };
+    let told = world.notices.iter().filter(|notice| **notice == change);
+    assert_eq!(told.count(), 1);
+
+    // In another order they are the same.
+    let plan = SplitPlan::new([subscription(1), subscription(0)], 1).unwrap();
+    world.start(Wishes { plan, ..asked(2) }).unwrap();
+    let changes = world.notices.iter();
+    let changes = changes.filter(|notice| matches!(notice, Notice::OtherSubscriptions { .. }));
+    assert_eq!((changes.count(), world.saves), (1, 3));
 }
 
 #[test]
