@@ -1,6 +1,7 @@
 //! From settings to a sink.
 
 mod build;
+mod layers;
 mod restored;
 mod staging;
 

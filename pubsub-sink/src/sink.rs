@@ -15,6 +15,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
+use bytes::Bytes;
 use connector_core::{
     BoxError, Cause, CheckpointError, Committed, DestinationResolver, Encode, Receipt,
 };
@@ -69,6 +70,20 @@ impl<R> PubsubSink<R> {
         F: FnMut(&R) -> Result<Option<PublishMessage>, BoxError> + Send + 'static,
     {
         SinkBuilder::new(Box::new(encode))
+    }
+
+    /// Starts building a sink that publishes payloads, with nothing around them but what
+    /// [`attributes`](SinkBuilder::attributes) and [`ordering_key`](SinkBuilder::ordering_key) of
+    /// the builder add.
+    ///
+    /// As with [`builder`](Self::builder), `Ok(None)` skips the record and an `Err` is its own
+    /// failure.
+    pub fn payload<F, P>(mut encode: F) -> SinkBuilder<R>
+    where
+        F: FnMut(&R) -> Result<Option<P>, BoxError> + Send + 'static,
+        P: Into<Bytes>,
+    {
+        Self::builder(move |record| Ok(encode(record)?.map(PublishMessage::new)))
     }
 
     /// Starts building a sink with an encoder that is a type of its own.

@@ -24,7 +24,10 @@ use gcp_wire::{
     method::{CREATE_SUBSCRIPTION, CREATE_TOPIC, PULL},
     proto::pubsub::{PubsubMessage, PullRequest, Subscription, Topic},
 };
-use pubsub_sink::{MissingTopics, PublishMessage, PubsubSink, SinkBuilder, SinkError};
+use prost::Message;
+use pubsub_sink::{
+    MissingTopics, PublishMessage, PubsubDeadLetterQueue, PubsubSink, SinkBuilder, SinkError,
+};
 
 const CALL: Duration = Duration::from_secs(100);
 
@@ -237,4 +240,38 @@ async fn the_limits_checked_here_are_the_servers() {
     }
     sink.close().await.unwrap();
     assert_eq!(subscriber.pull(3).await.len(), 3);
+}
+
+#[tokio::test]
+async fn dead_letters_reach_their_subscription_and_the_others_theirs() {
+    let (orders, rejected) = (fresh("witness"), fresh("witness-rejected"));
+    let readers = (
+        Subscriber::on(&orders).await,
+        Subscriber::on(&rejected).await,
+    );
+    let queue = PubsubDeadLetterQueue::builder(rejected.clone())
+        .endpoint(endpoint())
+        .build()
+        .unwrap();
+    let watch = queue.watch();
+    let mut sink = builder().on_rejected(queue).build().unwrap();
+    for number in 0..1_000_u32 {
+        // One in ten breaks a limit.
+        let key = if number % 10 == 0 { "goog-x" } else { "x" };
+        let message = PublishMessage::new(number.to_string()).attribute(key, "v");
+        let to = orders.clone();
+        sink.feed(Record { to, message }).await.unwrap();
+    }
+    sink.snapshot(Epoch::new(1)).await.unwrap();
+    assert_eq!(watch.stats().records_published, 100);
+    assert_eq!(readers.0.pull(900).await.len(), 900);
+    let letters = readers.1.pull(100).await;
+    assert_eq!(letters.len(), 100);
+    for letter in &letters {
+        assert_eq!(letter.attributes["dlq-connector"], "pubsub-sink");
+        assert_eq!(letter.attributes["dlq-destination"], orders.as_str());
+        let rejected = PubsubMessage::decode(letter.data.clone()).unwrap();
+        assert!(rejected.attributes.contains_key("goog-x"));
+    }
+    sink.close().await.unwrap();
 }

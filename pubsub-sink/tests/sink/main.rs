@@ -9,6 +9,7 @@ mod dead_letters;
 mod destinations;
 mod documents;
 mod faults;
+mod layers;
 mod limits;
 mod log;
 mod order;
