@@ -34,6 +34,8 @@ mod restoration;
 mod restored;
 mod runs;
 mod saved_ack_ids;
+#[cfg(test)]
+mod scale;
 mod seen;
 mod streams;
 mod upkeep;

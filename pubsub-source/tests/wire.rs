@@ -52,3 +52,5 @@ mod splits;
 mod starting;
 #[path = "wire/streams.rs"]
 mod streams;
+#[path = "wire/watchdogs.rs"]
+mod watchdogs;

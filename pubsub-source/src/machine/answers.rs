@@ -92,8 +92,9 @@ impl Machine {
             }
             Errand::Extend(seconds) => {
                 let ends = sent + Duration::from_secs(u64::from(seconds));
-                for id in call.ids {
-                    self.extended(now, random, id, Some(ends));
+                // Batch by batch: there may be very many ids, and a batch has one lease.
+                for ids in call.ids.chunk_by(|one, next| one.batch() == next.batch()) {
+                    self.extended(now, random, ids, Some(ends));
                 }
             }
         }
@@ -162,25 +163,31 @@ impl Machine {
         }
     }
 
+    /// Deliveries of one batch need no extension any more, or have got one until `ends`.
     pub(super) fn extended(
         &mut self,
         now: Instant,
         random: f64,
-        id: DeliveryId,
+        ids: &[DeliveryId],
         ends: Option<Instant>,
     ) {
+        let Some(batch) = ids.first().map(|id| id.batch()) else {
+            return;
+        };
         // An extension that was asked for after the lease's end has no effect, whatever is said.
-        let ends = ends.filter(|_| self.is_extendable(id));
-        if ends.is_some() {
-            self.stats.extended += 1;
-        }
+        let extended = match ends {
+            Some(_) => ids.iter().filter(|id| self.is_extendable(**id)).count(),
+            None => 0,
+        };
+        self.stats.extended += extended as u64;
+        let ends = ends.filter(|_| extended > 0);
         let whole = self
             .leases
-            .handle_extended(id.batch(), ends, self.lease, random);
-        if whole && self.leases.ends(id.batch()).is_some_and(|ends| ends > now) {
-            self.buffer.confirm(id.batch());
+            .handle_extended(batch, ids.len(), ends, self.lease, random);
+        if whole && self.leases.ends(batch).is_some_and(|ends| ends > now) {
+            self.buffer.confirm(batch);
         } else {
-            self.let_unleased_out(id.batch());
+            self.let_unleased_out(batch);
         }
     }
 
@@ -283,6 +290,7 @@ impl Machine {
     /// The ack ids of these deliveries are worth nothing: they come again.
     fn give_up(&mut self, now: Instant, call: Call) {
         let mut lapsed = Vec::new();
+        let mut over = Vec::new();
         for id in call.ids {
             match call.errand {
                 Errand::Acknowledge => {
@@ -291,11 +299,12 @@ impl Machine {
                 }
                 Errand::Release(_) => self.released(id),
                 Errand::Extend(_) => {
-                    self.extended(now, 0.0, id, None);
-                    self.lapse_delivery(id);
+                    self.extended(now, 0.0, &[id], None);
+                    over.push(id);
                 }
             }
         }
+        self.lapse_deliveries(over);
         self.remember_lapsed(now, lapsed);
     }
 

@@ -176,7 +176,7 @@ impl Machine {
         let mut ids = Vec::new();
         while let Some(id) = self.leases.pop() {
             if !self.is_extendable(id) {
-                self.extended(now, 0.0, id, None);
+                self.extended(now, 0.0, &[id], None);
                 continue;
             }
             let Some(ack_id) = self.deliveries.ack_id(id) else {
@@ -193,13 +193,14 @@ impl Machine {
 
     /// Whether a delivery's lease is to be kept alive: held, and not over.
     pub(super) fn is_extendable(&self, id: DeliveryId) -> bool {
-        let held = match self.deliveries.stage(id) {
+        let (stage, marks) = self.deliveries.stage_and_marks(id);
+        let held = match stage {
             Stage::Buffered | Stage::Out | Stage::Acking | Stage::HostAcking | Stage::ReAcking => {
                 true
             }
             Stage::Superseded | Stage::Releasing | Stage::Gone => false,
         };
-        held && !self.deliveries.marks(id).has(Marks::LAPSED)
+        held && !marks.has(Marks::LAPSED)
     }
 
     fn send(
@@ -262,7 +263,7 @@ impl Machine {
             // The ids of a request stay the same, or become fewer, so what is wanted fits.
             debug_assert!(!wanted, "a request does not grow");
             if let Errand::Extend(_) = errand {
-                self.extended(now, 0.0, id, None);
+                self.extended(now, 0.0, &[id], None);
             }
         }
         if call.ids.is_empty() {

@@ -85,16 +85,20 @@ impl Deliveries {
     }
 
     pub(super) fn stage(&self, id: DeliveryId) -> Stage {
-        self.batches
-            .get(&id.batch())
-            .map_or(Stage::Gone, |batch| batch.stage(id.index()))
+        self.stage_and_marks(id).0
     }
 
     pub(super) fn marks(&self, id: DeliveryId) -> Marks {
-        self.batches
-            .get(&id.batch())
-            .filter(|batch| id.index() < batch.len())
-            .map_or_else(Marks::default, |batch| batch.marks(id.index()))
+        self.stage_and_marks(id).1
+    }
+
+    /// Both with one look-up, for what is asked about very many deliveries.
+    pub(super) fn stage_and_marks(&self, id: DeliveryId) -> (Stage, Marks) {
+        let batch = self.batches.get(&id.batch());
+        let batch = batch.filter(|batch| id.index() < batch.len());
+        batch.map_or((Stage::Gone, Marks::default()), |batch| {
+            (batch.stage(id.index()), batch.marks(id.index()))
+        })
     }
 
     pub(super) fn ack_id(&self, id: DeliveryId) -> Option<&[u8]> {

@@ -140,10 +140,11 @@ impl Leases {
         !self.queue.is_empty()
     }
 
-    /// One delivery of a batch needs no extension any more, or has got one until `ends`.
+    /// So many deliveries of a batch need no extension any more, or have got one until `ends`.
     pub(super) fn handle_extended(
         &mut self,
         batch: u64,
+        deliveries: usize,
         ends: Option<Instant>,
         length: Duration,
         random: f64,
@@ -151,7 +152,7 @@ impl Leases {
         let Some(lease) = self.leases.get_mut(&batch) else {
             return false;
         };
-        lease.owed = lease.owed.saturating_sub(1);
+        lease.owed = lease.owed.saturating_sub(deliveries);
         if let Some(ends) = ends {
             lease.confirmed = Some(lease.confirmed.map_or(ends, |other| other.min(ends)));
         }
@@ -254,9 +255,9 @@ mod tests {
         assert_eq!(leases.poll_due(late), Some(1));
         leases.enqueue(1, (0..2).map(|index| DeliveryId::new(1, index)));
         assert!(leases.pop().is_some() && leases.pop().is_some());
-        assert!(!leases.handle_extended(1, Some(late + LEASE), LEASE, 0.0));
+        assert!(!leases.handle_extended(1, 1, Some(late + LEASE), LEASE, 0.0));
         assert_eq!(leases.ends(1), Some(now + LEASE));
-        assert!(leases.handle_extended(1, Some(late + LEASE / 2), LEASE, 0.0));
+        assert!(leases.handle_extended(1, 1, Some(late + LEASE / 2), LEASE, 0.0));
         assert_eq!(
             leases.ends(1),
             Some(late + LEASE / 2),

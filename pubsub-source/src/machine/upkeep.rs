@@ -111,26 +111,30 @@ impl Machine {
         }
     }
 
-    /// Gives up the lease of one delivery, which the service says is over.
-    pub(super) fn lapse_delivery(&mut self, id: DeliveryId) {
+    /// Gives up the leases of single deliveries, which the service says are over.
+    pub(super) fn lapse_deliveries(&mut self, ids: impl IntoIterator<Item = DeliveryId>) {
         let (mut handed_out, mut buffered) = (0, 0);
-        match self.lapse_one(id) {
-            Stage::Out => handed_out = 1,
-            Stage::Buffered => {
-                buffered = 1;
-                self.drop_lapsed(1);
+        for id in ids {
+            match self.lapse_one(id) {
+                Stage::Out => handed_out += 1,
+                Stage::Buffered => buffered += 1,
+                Stage::Acking
+                | Stage::HostAcking
+                | Stage::ReAcking
+                | Stage::Superseded
+                | Stage::Releasing
+                | Stage::Gone => {}
             }
-            Stage::Acking
-            | Stage::HostAcking
-            | Stage::ReAcking
-            | Stage::Superseded
-            | Stage::Releasing
-            | Stage::Gone => return,
         }
-        self.tell(Notice::Lapsed {
-            handed_out,
-            buffered,
-        });
+        if buffered > 0 {
+            self.drop_lapsed(buffered);
+        }
+        if handed_out + buffered > 0 {
+            self.tell(Notice::Lapsed {
+                handed_out,
+                buffered,
+            });
+        }
     }
 
     fn lapse_one(&mut self, id: DeliveryId) -> Stage {
@@ -179,7 +183,7 @@ impl Machine {
     pub(super) fn abandon(&mut self, id: DeliveryId) {
         match self.deliveries.stage(id) {
             Stage::Buffered => {
-                self.lapse_delivery(id);
+                self.lapse_deliveries([id]);
                 // Still there when the handle has taken it, which is told by the revocation.
                 self.drop_buffered(id);
             }
@@ -203,6 +207,7 @@ impl Machine {
     /// it; the lease, the room and the ack id go.
     fn release_overdue(&mut self, now: Instant) {
         let mut overdue = 0;
+        let mut buffered = Vec::new();
         while let Some((batch, received)) = self.deliveries.oldest_from(self.hold_cursor) {
             if received + self.settings.max_hold > now {
                 break;
@@ -224,7 +229,7 @@ impl Machine {
                     // Still buffered after so long: revoked, and given back when the handle or the
                     // buffer lets go of it, which is what a lapse does.
                     Stage::Buffered => {
-                        self.lapse_delivery(id);
+                        buffered.push(id);
                         overdue += 1;
                     }
                     Stage::Acking
@@ -236,6 +241,7 @@ impl Machine {
                 }
             }
         }
+        self.lapse_deliveries(buffered);
         if overdue > 0 {
             self.stats.held_too_long += overdue as u64;
             self.tell(Notice::HeldTooLong {

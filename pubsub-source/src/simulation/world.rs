@@ -17,6 +17,9 @@ use super::{
 };
 use crate::{settings::Settings, state::SavedDeliveries};
 
+/// What a lease lasts at least with exactly-once delivery, whatever the settings say.
+const LONGEST_LEAST_LEASE: Duration = Duration::from_secs(60);
+
 /// A run.
 pub(super) struct World {
     pub(super) chance: Chance,
@@ -272,7 +275,7 @@ impl World {
         }
         if self.settings.saved_deliveries == SavedDeliveries::AckIds {
             // It gives the same ack ids again too, which a state may name while their leases last.
-            self.now += self.settings.max_extension;
+            self.now += self.settings.max_extension.max(LONGEST_LEAST_LEASE);
         }
         self.retire();
         self.queue
