@@ -8,6 +8,11 @@
 //! Without arguments: 400,000 deliveries for 60 s, with leases of 60 s. Nothing is committed, so
 //! every lease has to be extended for as long as it runs.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a program that measures reads clocks"
+)]
+
 use std::{
     error::Error,
     io::{BufRead, BufReader, Write},

@@ -124,7 +124,7 @@ impl SourceBuilder {
     /// Default: 100,000.
     ///
     /// Throughput is at most this many per checkpoint interval. A delivery that was handed out
-    /// costs only its ids, less than 250 bytes; the default is 25 MB at most.
+    /// costs only its ids, less than 230 bytes; the default is 23 MB at most.
     pub fn outstanding(mut self, messages: usize) -> Self {
         self.settings.outstanding = messages;
         self

@@ -5,6 +5,7 @@ mod fate;
 #[cfg(feature = "metrics")]
 mod figures;
 mod notices;
+mod performance;
 mod pull;
 mod request;
 mod verdict;
@@ -25,7 +26,7 @@ use std::{
     time::Instant,
 };
 
-use connector_core::{Cause, CheckpointError, Committed, Resolver};
+use connector_core::Cause;
 use futures::{
     FutureExt, StreamExt,
     future::{BoxFuture, join_all},
@@ -43,6 +44,7 @@ use crate::{
     shared::{Shared, panic_text},
 };
 use notices::Journal;
+use performance::Performance;
 use pull::{Command, Pull};
 use verdict::CallVerdict;
 
@@ -399,10 +401,4 @@ impl Work {
             Err(_) => {}
         }
     }
-}
-
-/// An effect with what it needs from under the mutex.
-enum Performance {
-    Perform(Effect),
-    Resolve(Vec<Resolver<Committed>>, Result<Committed, CheckpointError>),
 }
