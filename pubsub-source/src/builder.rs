@@ -11,6 +11,7 @@ use crate::{
     decode::DecodeFailure,
     driver::Driver,
     error::BuildError,
+    on_drop::OnDrop,
     settings::Settings,
     source::PubsubSource,
     start::SeekId,
@@ -263,6 +264,18 @@ impl SourceBuilder {
     /// than a source that ended.
     pub fn decode_failure(mut self, policy: DecodeFailure) -> Self {
         self.decode_failure = policy;
+        self
+    }
+
+    /// What becomes of uncommitted deliveries when the source is closed, dropped or ends with an
+    /// error. Default: as with [`OnDrop::Release`], except that what was handed out is left to
+    /// lapse where a dead-letter policy exists, as the deliveries themselves tell.
+    ///
+    /// Each release counts as a delivery attempt there, so a host that fails on a message at every
+    /// start would have it moved to the dead-letter topic within seconds, together with everything
+    /// that was handed out beside it.
+    pub fn on_drop(mut self, choice: OnDrop) -> Self {
+        self.settings.on_drop = Some(choice);
         self
     }
 

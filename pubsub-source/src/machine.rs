@@ -20,6 +20,7 @@ mod cutting;
 mod deliveries;
 mod effect;
 mod exactly_once;
+mod figures;
 mod host;
 #[cfg(test)]
 mod invariants;
@@ -152,6 +153,10 @@ pub(crate) struct Machine {
     /// Responses in a row that could not be read.
     undecodable: u32,
     late_told: bool,
+    /// The host wants nothing more than what was fetched.
+    stopping: bool,
+    /// Deliveries say how often they were tried: the subscription has a dead-letter policy.
+    counts_attempts: bool,
     /// Batches below were checked against `max_hold`.
     hold_cursor: u64,
     /// Whether it was told that `max_hold` is short for the cadence.
@@ -215,6 +220,8 @@ impl Machine {
             settles_itself: false,
             undecodable: 0,
             late_told: false,
+            stopping: false,
+            counts_attempts: false,
             hold_cursor: 0,
             hold_told: false,
             restored: RestoredCommit::default(),
@@ -321,7 +328,10 @@ impl Machine {
     /// Whether there is something for the reader: messages, an error or the end.
     pub(crate) fn has_news(&self) -> bool {
         match self.phase {
-            Phase::Running => self.flow.paused_since().is_none() && self.buffer.has_ready(),
+            Phase::Running => {
+                let ready = self.flow.paused_since().is_none() && self.buffer.has_ready();
+                ready || self.has_stopped()
+            }
             Phase::Closing { .. } | Phase::Closed { .. } => true,
         }
     }
@@ -352,34 +362,6 @@ impl Machine {
     /// Changes whenever something that the handle may have taken must not come out any more.
     pub(crate) fn revoked(&self) -> u64 {
         self.revoked
-    }
-
-    /// What the source has done and holds.
-    pub(crate) fn stats(&self, now: Instant) -> Stats {
-        let held = self.buffer.held();
-        let oldest = self.deliveries.oldest_from(0);
-        let oldest = oldest.map_or(Duration::ZERO, |(_, received)| {
-            now.saturating_duration_since(received)
-        });
-        Stats {
-            open_streams: self.streams.open_count(),
-            buffered: held.items,
-            buffered_bytes: held.bytes,
-            leased: self.deliveries.leased(),
-            seen: self.seen.len(),
-            seen_overflowed: self.seen.overflowed() + self.partials.overflowed(),
-            unfinished: self.partials.len(),
-            pending_checkpoints: self.deliveries.ledger().sealed_epochs(),
-            pending_commits: self.commits.len(),
-            oldest_commit_seconds: Stats::seconds(
-                (self.commits.oldest())
-                    .map_or(Duration::ZERO, |since| now.saturating_duration_since(since)),
-            ),
-            told_limit: self.need.told(),
-            lease_seconds: self.lease.as_secs(),
-            oldest_held_seconds: Stats::seconds(oldest),
-            ..self.stats_of_pauses(now)
-        }
     }
 
     fn tell(&mut self, notice: Notice) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use connector_core::Limits;
 
-use crate::{error::BuildError, source::PAUSED_PART, state::SavedDeliveries};
+use crate::{error::BuildError, on_drop::OnDrop, source::PAUSED_PART, state::SavedDeliveries};
 
 /// The service's bounds on the lease of a pull stream.
 const LEASE_SECONDS: std::ops::RangeInclusive<u64> = 10..=600;
@@ -28,6 +28,8 @@ pub(crate) struct Settings {
     pub(crate) close_budget: Duration,
     pub(crate) confirm_acks: Option<Duration>,
     pub(crate) saved_deliveries: SavedDeliveries,
+    /// As the deliveries are, unless the host has a wish.
+    pub(crate) on_drop: Option<OnDrop>,
     pub(crate) message_ordering: bool,
 }
 
@@ -47,6 +49,7 @@ impl Default for Settings {
             close_budget: Duration::from_secs(5),
             confirm_acks: None,
             saved_deliveries: SavedDeliveries::MessageIds,
+            on_drop: None,
             message_ordering: false,
         }
     }
@@ -133,6 +136,15 @@ impl Settings {
         if self.confirm_acks.is_some_and(|wait| wait.is_zero()) {
             return refuse("confirm_acks", "0s".into(), "longer than nothing");
         }
+        if let Some(OnDrop::ReleaseAfter(delay)) = self.on_drop
+            && delay > Duration::from_secs(*LEASE_SECONDS.end())
+        {
+            return refuse(
+                "on_drop",
+                format!("ReleaseAfter({delay:?})"),
+                "ReleaseAfter of at most 600 s",
+            );
+        }
         if self.streams > self.outstanding {
             return Err(BuildError::Contradiction {
                 first: "streams",
@@ -194,6 +206,7 @@ mod tests {
         assert_eq!(settings.close_budget.as_secs(), 5);
         assert_eq!(settings.confirm_acks, None);
         assert_eq!(settings.saved_deliveries, SavedDeliveries::MessageIds);
+        assert_eq!(settings.on_drop, None);
         settings.check().unwrap();
     }
 

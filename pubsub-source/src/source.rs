@@ -230,6 +230,17 @@ impl PubsubSource {
         self.splits.iter().map(SplitReader::subscription)
     }
 
+    /// Fetches nothing more: the stream ends once what was fetched has been handed out.
+    ///
+    /// For a host that stops in good order: it goes on until the stream ends, takes a last
+    /// checkpoint, commits it, awaits the receipt and [closes](Self::close) the source. Checkpoints
+    /// work as before after the end. What the service still sends, and what is fetched of a paused
+    /// subscription, is given back for others to have. A host that wants none of what is fetched
+    /// closes the source instead, which gives it back.
+    pub fn stop(&mut self) {
+        self.splits.iter_mut().for_each(SplitReader::stop);
+    }
+
     /// Ends the source: finishes what was committed, and gives everything else back, so that
     /// another subscriber gets it at once.
     ///

@@ -89,7 +89,7 @@ impl SplitReader {
                 if out.fill(&mut state.machine, now) {
                     return Poll::Ready(true);
                 }
-                if state.machine.closed().is_some() {
+                if state.machine.closed().is_some() || state.machine.has_stopped() {
                     return Poll::Ready(false);
                 }
                 shared.await_message(state, cx.waker());
@@ -131,7 +131,7 @@ impl SplitReader {
                 out.refresh(&mut state.machine, now);
             }
             shared.await_message(state, cx.waker());
-            state.machine.closed().is_some()
+            state.machine.closed().is_some() || state.machine.has_stopped()
         });
         if let Ok(false) = closed {
             self.waits = Some(cx.waker().clone());
@@ -163,6 +163,26 @@ impl SplitReader {
             shared.rouse(state)
         });
         // Whoever waits for the source waits for this split again.
+        if let Ok(Some(reader)) = reader {
+            reader.wake();
+        }
+    }
+
+    /// Fetches nothing more; ends once everything fetched is handed out.
+    pub(crate) fn stop(&mut self) {
+        self.waits = None;
+        let now = driver::now();
+        let paused = self.paused;
+        let (out, shared) = (&mut self.out, &self.shared);
+        let reader = shared.with(|state| {
+            out.report(&mut state.machine, now);
+            state.machine.stop(now);
+            if paused {
+                out.refresh(&mut state.machine, now);
+            }
+            shared.rouse(state)
+        });
+        // Whoever waits for the source may be waiting for its end now.
         if let Ok(Some(reader)) = reader {
             reader.wake();
         }

@@ -70,6 +70,8 @@ impl Machine {
             return;
         }
         self.undecodable = 0;
+        // Zero where there is no dead-letter policy.
+        self.counts_attempts = pulled.messages.iter().any(|message| message.attempt > 0);
         self.stats.received += pulled.messages.len() as u64;
         let Pulled {
             mut messages,
@@ -164,7 +166,7 @@ impl Machine {
             Phase::Closing { .. } | Phase::Closed { .. } => true,
             Phase::Running => false,
         };
-        if closing || self.flow.is_parked() {
+        if closing || self.stopping || self.flow.is_parked() {
             for message in &messages {
                 self.give_back(message.delivery, 0);
             }

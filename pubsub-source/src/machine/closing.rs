@@ -2,10 +2,13 @@
 
 use std::time::Instant;
 
-use connector_core::{Cause, ledger::Standing};
+use connector_core::{
+    Cause,
+    ledger::{Outcome, Standing},
+};
 
 use super::{Machine, Phase, batch::Stage, calls::Errand};
-use crate::{delivery::DeliveryId, error::SourceError};
+use crate::{delivery::DeliveryId, error::SourceError, on_drop::OnDrop};
 
 impl Machine {
     /// Ends the source in good order.
@@ -48,7 +51,7 @@ impl Machine {
         for batch in batches {
             for id in self.deliveries.ids_of(batch) {
                 if self.is_uncommitted(id) {
-                    self.give_back(id, 0);
+                    self.part_with(id);
                 }
             }
         }
@@ -57,6 +60,43 @@ impl Machine {
         self.tidy();
         self.watch_reading(now);
         self.advance_closing(now);
+    }
+
+    /// Fetches nothing more. What was fetched is still handed out, unless the host has paused this
+    /// split; then it is given back.
+    pub(crate) fn stop(&mut self, now: Instant) {
+        if self.stopping || self.closed().is_some() {
+            return;
+        }
+        self.stopping = true;
+        if self.flow.paused_since().is_some() && !self.flow.is_parked() {
+            self.release_buffered();
+        }
+        self.streams.close(now);
+        self.unread_since = None;
+        self.tidy();
+        self.watch_reading(now);
+    }
+
+    /// Whether a stopped source has handed out everything it had fetched.
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.stopping && self.closed().is_none() && self.buffer.held().items == 0
+    }
+
+    /// Does with an uncommitted delivery of a source that ends what the host wants done.
+    pub(super) fn part_with(&mut self, id: DeliveryId) {
+        let handed_out = self.deliveries.stage(id) == Stage::Out;
+        let release = match self.settings.on_drop {
+            None if handed_out && self.counts_attempts => None,
+            None | Some(OnDrop::Release) => Some(0),
+            Some(OnDrop::Lapse) => None,
+            Some(OnDrop::ReleaseAfter(delay)) => Some(whole_seconds_up(delay)),
+        };
+        match release {
+            Some(seconds) => self.give_back(id, seconds),
+            // Nothing is sent: its lease runs out at the service.
+            None => drop(self.deliveries.settle(id, Outcome::Lapsed)),
+        }
     }
 
     fn is_uncommitted(&self, id: DeliveryId) -> bool {
@@ -106,4 +146,10 @@ impl Machine {
         };
         (acknowledgements, self.deliveries.releasing())
     }
+}
+
+/// The settings allow no more than fits.
+fn whole_seconds_up(delay: std::time::Duration) -> u32 {
+    let seconds = delay.as_secs() + u64::from(delay.subsec_nanos() > 0);
+    u32::try_from(seconds).unwrap_or(u32::MAX)
 }

@@ -95,7 +95,7 @@ impl Machine {
             } else if marks.has(Marks::REVOKED) {
                 self.deliveries.settle(id, Outcome::Lapsed);
             } else {
-                self.give_back(id, 0);
+                self.part_with(id);
             }
         }
         if self.deliveries.stage(id) == Stage::Superseded {

@@ -75,6 +75,20 @@ impl Machine {
         };
         let held = self.buffer.held();
         self.flow = Flow::Parked(since);
+        self.release_buffered();
+        self.streams.park(now);
+        self.stats.parks += 1;
+        self.tell(Notice::Parked {
+            messages: held.items,
+            bytes: held.bytes,
+            paused: now.saturating_duration_since(since),
+        });
+        self.tidy();
+        self.watch_reading(now);
+    }
+
+    /// Gives back everything that was not handed out.
+    pub(super) fn release_buffered(&mut self) {
         // What the handle has taken is given back here too, and must not come out any more.
         self.revoked += 1;
         self.break_all_runs();
@@ -99,15 +113,6 @@ impl Machine {
         for delivery in gone {
             self.leave_queue(delivery);
         }
-        self.streams.park(now);
-        self.stats.parks += 1;
-        self.tell(Notice::Parked {
-            messages: held.items,
-            bytes: held.bytes,
-            paused: now.saturating_duration_since(since),
-        });
-        self.tidy();
-        self.watch_reading(now);
     }
 
     /// Whether the source has room for one more response of each stream. Until told otherwise,
@@ -171,7 +176,9 @@ impl Machine {
         match self.phase {
             // What the half-closed streams of a parked split still deliver is given back at once.
             Phase::Running => {
-                self.flow.is_parked() || (self.room == Room::Free && self.wants_more())
+                self.flow.is_parked()
+                    || self.stopping
+                    || (self.room == Room::Free && self.wants_more())
             }
             // What half-closed streams still deliver is given back at once.
             Phase::Closing { .. } => true,

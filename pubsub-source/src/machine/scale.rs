@@ -84,6 +84,7 @@ impl Scale {
                 ack_ids,
                 leased_since: self.now,
                 exactly_once: None,
+                ordered: None,
             };
             let stream = self.stream.expect("a stream is open");
             let random = self.random.f64();

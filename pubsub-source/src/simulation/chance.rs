@@ -5,7 +5,7 @@ use std::time::Duration;
 use connector_core::Limits;
 
 use super::Counts;
-use crate::{settings::Settings, state::SavedDeliveries};
+use crate::{on_drop::OnDrop, settings::Settings, state::SavedDeliveries};
 
 /// What must happen at least once over all runs, or the simulation proves less than it says.
 pub(super) const EVERYTHING: &[&str] = &[
@@ -184,6 +184,13 @@ impl Chance {
             seen_limit: 1_000_000,
             close_budget: Duration::from_secs(5),
             confirm_acks: self.pick(&[None, None, Some(Duration::from_secs(3))]),
+            on_drop: self.pick(&[
+                None,
+                None,
+                Some(OnDrop::Release),
+                Some(OnDrop::Lapse),
+                Some(OnDrop::ReleaseAfter(Duration::from_secs(7))),
+            ]),
             saved_deliveries: self.pick(&[
                 SavedDeliveries::MessageIds,
                 SavedDeliveries::MessageIds,
