@@ -30,5 +30,7 @@ mod order;
 mod outages;
 #[path = "witness/sharing.rs"]
 mod sharing;
+#[path = "witness/splits.rs"]
+mod splits;
 #[path = "witness/starting.rs"]
 mod starting;
