@@ -60,8 +60,8 @@ async fn a_reader_that_is_killed_every_few_seconds_processes_every_message() {
     assert!(ended.expect("the last reader comes to its end"));
     assert!(kills >= 2, "too fast to be killed: {kills}");
 
-    let mut store = FileStore::open(directory.path()).await.unwrap();
-    let (epoch, processed, _) = newest(&mut store).await;
+    let store = FileStore::open(directory.path()).await.unwrap();
+    let (epoch, processed, _) = newest(&store).await;
     assert_eq!(count(&processed), MESSAGES, "of epoch {epoch}");
     world.assert_all_acknowledged().await;
     println!("killed {kills} times, {epoch} epochs");
@@ -71,7 +71,7 @@ async fn a_reader_that_is_killed_every_few_seconds_processes_every_message() {
 /// The reader's whole life: it goes on from what is durable, and ends when everything is.
 async fn read_all(subscription: &str, directory: &str) {
     let mut store = FileStore::take_over(directory).await.unwrap();
-    let (newest, mut processed, source) = newest(&mut store).await;
+    let (newest, mut processed, source) = newest(&store).await;
     let mut epoch = Epoch::new(newest);
     let restored = source.map(|state| Restored::new(epoch, state));
     let mut source = PubsubSource::builder(subscription.parse().unwrap())
@@ -113,7 +113,7 @@ async fn read_all(subscription: &str, directory: &str) {
 }
 
 /// The newest durable epoch, what was processed by then, and the source's state.
-async fn newest(store: &mut FileStore) -> (u64, Vec<u8>, Option<SourceState>) {
+async fn newest(store: &FileStore) -> (u64, Vec<u8>, Option<SourceState>) {
     let nothing = vec![0; usize::try_from(MESSAGES.div_ceil(8)).unwrap()];
     match store.newest().await.unwrap() {
         None => (0, nothing, None),
