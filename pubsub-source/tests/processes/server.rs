@@ -12,7 +12,6 @@ pub const SUBSCRIPTION: &str = "projects/demo-project/subscriptions/s11";
 pub struct Seen {
     pub backlog: usize,
     pub lapses: u64,
-    pub extensions: u64,
 }
 
 /// A server in another process.
@@ -36,7 +35,6 @@ impl Server {
         Seen {
             backlog: usize::try_from(numbers[0]).unwrap(),
             lapses: numbers[1],
-            extensions: numbers[2],
         }
     }
 }
@@ -67,9 +65,6 @@ pub fn serve(messages: u64) {
             break;
         }
         let record = emulator.observe().subscription(SUBSCRIPTION);
-        say(&format!(
-            "{} {} {}",
-            record.backlog, record.lapses, record.extensions
-        ));
+        say(&format!("{} {}", record.backlog, record.lapses));
     }
 }
