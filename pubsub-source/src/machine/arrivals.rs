@@ -93,7 +93,7 @@ impl Machine {
             self.stats.received_bytes += message.size() as u64;
             let published = published(message);
             if self.runs.is_some() && !message.ordering_key.is_empty() {
-                self.arrive_in_order(now, message, published)
+                self.arrive_in_order(now, leased_since, message, published)
             } else {
                 self.arrive(now, message.delivery, published)
             }

@@ -58,6 +58,7 @@ impl Machine {
     pub(super) fn arrive_in_order(
         &mut self,
         now: Instant,
+        sent: Instant,
         message: &Message,
         published: i64,
     ) -> bool {
@@ -90,7 +91,7 @@ impl Machine {
             return false;
         };
         let key = runs.key(&message.ordering_key);
-        let fate = runs.arrive(now, key, id, (published, &name), known);
+        let fate = runs.arrive(now, sent, key, id, (published, &name), known);
         match (fate, held) {
             (Fate::HandOut { turn }, held) => {
                 if let Some(held) = held {
@@ -217,6 +218,9 @@ impl Machine {
     pub(super) fn note_release(&mut self, id: DeliveryId, message: &MessageKey) {
         if let (Some(runs), Some(key)) = (&mut self.runs, self.deliveries.ordering_key(id)) {
             runs.release(key, message);
+            // It may have been handed out before, in an epoch that is durable now; it was given back
+            // to come out again.
+            self.seen.remove(message);
         }
     }
 

@@ -135,10 +135,12 @@ impl Runs {
         Some(self.runs.get(&key)?.lane)
     }
 
-    /// A message arrives. What is let through must then be [queued](Self::queue).
+    /// A message arrives that was sent no earlier than `sent`: it may have waited long, unread. What
+    /// is let through must then be [queued](Self::queue).
     pub(super) fn arrive(
         &mut self,
         now: Instant,
+        sent: Instant,
         key: KeyNo,
         id: DeliveryId,
         position: (i64, &MessageKey),
@@ -150,10 +152,19 @@ impl Runs {
         if let Some(gap) = &mut run.gap {
             let since = *gap.since.get_or_insert(now);
             // Nobody holds what was dropped any more: if it does not come first, it is gone.
-            let over = now.saturating_duration_since(since) >= self.patience;
+            let over = sent.saturating_duration_since(since) >= self.patience;
             let first = gap.dropped.front();
             let starts = first.is_some_and(|first| first.1 == *position.1);
-            let goes_on = over || starts || run.released.contains(position.1);
+            let mut goes_on = starts || run.released.contains(position.1);
+            if known == Known::Nothing && !goes_on {
+                // Then what comes next is what came first meanwhile, again and again.
+                let next = gap.next.get_or_insert_with(|| position.1.clone());
+                goes_on = over && next == position.1;
+                if over && !goes_on {
+                    *next = position.1.clone();
+                    gap.since = Some(now);
+                }
+            }
             if !goes_on || gap.unsure > 0 {
                 return match known {
                     Known::Nothing => Fate::Drop,
@@ -235,6 +246,13 @@ impl Runs {
         };
         // What is handed out or suppressed lies before everything that waits.
         let at = run.queued.iter().position(|queued| queued.id == id);
+        // Where it waits more than once, from the first time on: it is not ours any more.
+        let message = at.and_then(|at| run.queued.get(at));
+        let message = message.map(|queued| queued.position.1.clone());
+        let at = message.and_then(|message| {
+            let mut queued = run.queued.iter();
+            queued.position(|queued| queued.position.1 == message)
+        });
         let mut revoked = Vec::new();
         for queued in run.queued.iter_mut().skip(at.unwrap_or(0)) {
             if !queued.revoked {
@@ -249,8 +267,10 @@ impl Runs {
             dropped: VecDeque::new(),
             unsure: 0,
             since: None,
+            next: None,
         });
         gap.since = None;
+        gap.next = None;
         gap.unsure += revoked.len();
         for (id, message, _) in revoked.iter().rev() {
             gap.dropped.push_front((*id, message.clone()));

@@ -9,6 +9,8 @@ struct Key {
     runs: Runs,
     key: KeyNo,
     now: Instant,
+    /// When what arrives was sent at the earliest.
+    sent: Instant,
     batch: u64,
 }
 
@@ -20,10 +22,12 @@ impl Key {
     fn after(floor: i64, behind: Vec<Arc<str>>) -> Self {
         let mut runs = Runs::new(PATIENCE, floor, behind);
         let key = runs.key("k");
+        let now = crate::driver::now();
         Self {
             runs,
             key,
-            now: crate::driver::now(),
+            now,
+            sent: now,
             batch: 0,
         }
     }
@@ -39,9 +43,14 @@ impl Key {
         let message = MessageKey::Number(number);
         let published = i64::try_from(number).unwrap() / 10;
         let id = self.id(number);
-        let fate = self
-            .runs
-            .arrive(self.now, self.key, id, (published, &message), known);
+        let fate = self.runs.arrive(
+            self.now,
+            self.sent,
+            self.key,
+            id,
+            (published, &message),
+            known,
+        );
         if let Fate::HandOut { .. } = fate {
             self.runs.queue(self.key, id, (published, message));
         }
@@ -152,6 +161,12 @@ fn a_message_that_is_gone_does_not_hold_its_key_up_for_ever() {
     key.runs.handle_timeout(key.now);
     assert_eq!(key.arrive(1, Known::Nothing), Fate::Drop);
     key.now += PATIENCE;
+    assert_eq!(
+        key.arrive(1, Known::Nothing),
+        Fate::Drop,
+        "it may have waited unread since before"
+    );
+    key.sent = key.now;
     assert_eq!(key.arrive(1, Known::Nothing), Fate::HandOut { turn: 0 });
 }
 
@@ -207,6 +222,7 @@ fn a_step_back_is_not_forgotten_without_a_trace() {
     key.runs.handle_withdrawn(key.key, one);
     key.runs.handle_timeout(key.now);
     key.now += PATIENCE;
+    key.sent = key.now;
     key.arrive(1, Known::Nothing);
     key.runs.handle_withdrawn(key.key, key.id(1));
     key.runs.sweep(&BTreeSet::new());
