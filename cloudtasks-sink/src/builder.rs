@@ -2,7 +2,7 @@
 
 mod patience;
 mod reach;
-mod restored;
+pub(crate) mod restored;
 mod sink_driver;
 mod staging;
 mod traffic;

@@ -44,3 +44,5 @@ pub use gcp_wire::{
 
 #[cfg(test)]
 mod readme_tests;
+#[cfg(test)]
+mod simulation;

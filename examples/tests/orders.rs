@@ -68,6 +68,22 @@ async fn a_crash_between_batches_loses_nothing_and_calls_no_partner_twice() {
     assert_eq!(report.partner_calls, 300, "{report:#?}");
 }
 
+/// Each task has a name of its own that only its checkpoint knows: nothing but that keeps an order
+/// that is read again from making a second one.
+#[tokio::test(flavor = "multi_thread")]
+async fn staged_tasks_are_created_once_whatever_crashes_alone_or_in_batches() {
+    for batch in ["", " --batch"] {
+        let report = run(&format!(
+            "--orders 300 --checkpoint-interval 200ms --crash-after 120 --exactly-once{batch}"
+        ))
+        .await
+        .unwrap();
+        assert_nothing_is_missing(&report, 300, 0);
+        assert_eq!(report.restarts, 1, "{report:#?}");
+        assert_eq!(report.partner_calls, 300, "{report:#?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crash_that_takes_the_state_along_loses_nothing() {
     let report = run("--orders 300 --checkpoint-interval 200ms --crash-after 120 --lose-state");

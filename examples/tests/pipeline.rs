@@ -53,6 +53,7 @@ fn instructions(pubsub: &str, state: &Path) -> serde_json::Value {
         "checkpoint_interval": { "secs": 0, "nanos": 200_000_000 },
         "crash_after": null,
         "batch": false,
+        "exactly_once": false,
     })
 }
 

@@ -45,7 +45,7 @@ pub(super) fn none_staged(restored: &[Restored<SinkState>]) -> Result<RestoredTa
 }
 
 /// The tasks that a sink is to create, oldest first, each once; and those that are kept aside.
-pub(super) fn tasks(
+pub(crate) fn tasks(
     restored: Vec<Restored<SinkState>>,
     now: Instant,
     wall: SystemTime,

@@ -135,8 +135,10 @@ impl Machine {
 
     pub(super) fn report_commits(&mut self) {
         while let Some((commit, committed)) = self.ledger.poll_committed() {
-            self.effects
-                .push_back(Effect::Committed { commit, committed });
+            self.effects.push_back(match self.unconfirmed() {
+                Some(error) => Effect::Unconfirmed { commit, error },
+                None => Effect::Committed { commit, committed },
+            });
         }
     }
 }

@@ -7,7 +7,7 @@ use super::inflight::Stage;
 
 impl Machine {
     /// Checks what only this type can break.
-    pub(super) fn check_invariants(&self) {
+    pub(crate) fn check_invariants(&self) {
         self.ledger.check_invariants();
         self.inflight.check_invariants();
         self.gate.check_invariants();

@@ -68,6 +68,10 @@ pub struct Options {
     #[arg(long)]
     pub(super) batch: bool,
 
+    /// Create each task once, when the checkpoint that holds it is committed
+    #[arg(long)]
+    pub(super) exactly_once: bool,
+
     /// Print the figures as one JSON object, the very last line
     #[arg(long)]
     pub(super) json: bool,
@@ -143,16 +147,17 @@ mod tests {
         assert_eq!(options.crash_after, None);
         assert!(options.pubsub.is_none() && options.tasks.is_none() && options.state.is_none());
         assert!(!options.json && !options.batch && options.role.is_none());
+        assert!(!options.exactly_once);
     }
 
     #[test]
     fn every_documented_flag_is_taken() {
         let line = "--orders 20 --checkpoint-interval 500ms --crash-after 7 --pubsub 127.0.0.1:1 \
-                    --tasks 127.0.0.1:2 --state d --seed 3 --unrouted-share 0.1 --batch --json";
+                    --tasks 127.0.0.1:2 --state d --seed 3 --unrouted-share 0.1 --batch --exactly-once --json";
         let options = parse(&line.split_whitespace().collect::<Vec<_>>()).unwrap();
         assert_eq!(options.checkpoint_interval, Duration::from_millis(500));
         assert_eq!(options.crash_after, Some(7));
-        assert!(options.json && options.batch);
+        assert!(options.json && options.batch && options.exactly_once);
     }
 
     #[test]

@@ -96,6 +96,7 @@ impl Run {
             checkpoint_interval: options.checkpoint_interval,
             crash_after: options.crash_after,
             batch: options.batch,
+            exactly_once: options.exactly_once,
         };
         let routes = Arc::new(routes);
         let partner = door.serve(Arc::clone(&routes));

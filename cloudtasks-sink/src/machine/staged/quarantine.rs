@@ -22,6 +22,9 @@ pub(super) struct Entry {
     pub(super) task: KeptTask,
     /// Where its verdict is owed, until a durable state names it.
     pub(super) place: Option<Place>,
+    /// The epoch it was committed with, where the verdict was given before a durable state named
+    /// it: no commit is confirmed until one does.
+    unsaved: Option<Epoch>,
     /// The first epoch whose state names it.
     named_by: Option<Epoch>,
     since: Instant,
@@ -56,6 +59,7 @@ impl Quarantine {
         self.entries.push(Entry {
             task,
             place,
+            unsaved: None,
             named_by: None,
             since: now,
         });
@@ -82,15 +86,26 @@ impl Quarantine {
         let entries = self.entries.iter_mut();
         entries
             .filter(|entry| entry.named_by.is_some_and(|named| named <= epoch))
-            .filter_map(|entry| entry.place.take())
+            .filter_map(|entry| {
+                entry.unsaved = None;
+                entry.place.take()
+            })
             .collect()
+    }
+
+    /// The tasks whose verdict was given although no durable state names them, and the newest epoch
+    /// of theirs.
+    pub(super) fn unsaved(&self) -> Option<(usize, Epoch)> {
+        let unsaved = self.entries.iter().filter_map(|entry| entry.unsaved);
+        let newest = unsaved.clone().max()?;
+        Some((unsaved.count(), newest))
     }
 
     /// Whether a checkpoint is needed for a verdict.
     pub(super) fn wants_checkpoint(&self) -> bool {
-        self.entries
-            .iter()
-            .any(|entry| entry.place.is_some() && entry.named_by.is_none())
+        self.entries.iter().any(|entry| {
+            (entry.place.is_some() || entry.unsaved.is_some()) && entry.named_by.is_none()
+        })
     }
 
     /// Tasks whose verdict is owed.
@@ -107,13 +122,24 @@ impl Quarantine {
             .min()
     }
 
-    /// The places of everything that waited as long as that.
-    pub(super) fn overdue(&mut self, now: Instant, limit: Duration) -> Vec<Place> {
-        self.entries
-            .iter_mut()
-            .filter(|entry| now.saturating_duration_since(entry.since) >= limit)
-            .filter_map(|entry| entry.place.take())
-            .collect()
+    /// Gives up waiting for a durable state for everything that waited as long as that. `settle`
+    /// gives each its verdict, and answers the epoch it was committed with.
+    pub(super) fn give_up(
+        &mut self,
+        now: Instant,
+        limit: Duration,
+        mut settle: impl FnMut(Place) -> Epoch,
+    ) -> bool {
+        let mut any = false;
+        for entry in &mut self.entries {
+            if now.saturating_duration_since(entry.since) >= limit
+                && let Some(place) = entry.place.take()
+            {
+                entry.unsaved = Some(settle(place));
+                any = true;
+            }
+        }
+        any
     }
 
     pub(super) fn tasks(&self) -> impl Iterator<Item = &KeptTask> {

@@ -189,7 +189,6 @@ impl Machine {
             staged.flush_again = None;
             let _job = self.handling.flush(now);
         }
-        let overdue = staged.quarantine.overdue(now, limit);
         let standing = staged.stage.standing(now).filter(|after| *after >= limit);
         let is_full = !staged.stage.limit().admits(self.inflight.held());
         if standing.is_some() {
@@ -198,7 +197,7 @@ impl Machine {
         for queue in due {
             self.ask_for(&queue);
         }
-        self.give_up_on_checkpoint(overdue);
+        self.give_up_on_checkpoint(now);
         if let Some(after) = standing
             && is_full
             && self.inflight.staged() > 0
@@ -212,28 +211,32 @@ impl Machine {
         }
     }
 
-    /// No checkpoint came that would name these: they have their verdicts, and the commits that
-    /// waited for them alone are told that they are not confirmed, so that no mark is written.
-    fn give_up_on_checkpoint(&mut self, overdue: Vec<connector_core::ledger::Place>) {
-        if overdue.is_empty() {
+    /// No checkpoint came that would name what was kept aside: it has its verdict, and commits are
+    /// told as unconfirmed until one does, so that no mark is written.
+    fn give_up_on_checkpoint(&mut self, now: Instant) {
+        let limit = self.settings.progress_timeout;
+        let (Some(staged), ledger) = (&mut self.staged, &mut self.ledger) else {
             return;
-        }
-        self.report_commits();
-        let (pending, after) = (overdue.len(), self.settings.progress_timeout);
-        let mut epoch = Epoch::default();
-        for place in overdue {
-            if let Standing::Settling(of) = self.ledger.settle(place, Outcome::Retained) {
-                epoch = epoch.max(of);
+        };
+        let any = staged.quarantine.give_up(now, limit, |place| {
+            match ledger.settle(place, Outcome::Retained) {
+                Standing::Settling(epoch) | Standing::Sealed(epoch) => epoch,
+                Standing::Open | Standing::Gone | _ => Epoch::default(),
             }
+        });
+        if any {
+            self.report_commits();
         }
-        while let Some((commit, _)) = self.ledger.poll_committed() {
-            let error = CheckpointError::Unconfirmed {
-                epoch,
-                pending,
-                after,
-            };
-            self.effects
-                .push_back(Effect::Unconfirmed { commit, error });
-        }
+    }
+
+    /// Why no commit is confirmed now, if anything that was kept aside is in memory only.
+    pub(in super::super) fn unconfirmed(&self) -> Option<CheckpointError> {
+        let staged = self.staged.as_ref()?;
+        let (pending, epoch) = staged.quarantine.unsaved()?;
+        Some(CheckpointError::Unconfirmed {
+            epoch,
+            pending,
+            after: self.settings.progress_timeout,
+        })
     }
 }

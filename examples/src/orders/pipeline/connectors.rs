@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloudtasks_sink::{Batch, CloudTasksSink, HttpTask};
+use cloudtasks_sink::{Batch, CloudTasksSink, Delivery, HttpTask};
 use connector_core::{BoxError, Restored, shard};
 use pubsub_sink::{PublishMessage, PubsubSink};
 use pubsub_source::PubsubSource;
@@ -18,6 +18,10 @@ const INSTANCE: &str = "orders";
 /// How long what a killed pipeline held stays out of its successor's reach. Shorter than the
 /// default of 60 s: somebody is watching.
 const LEASE: Duration = Duration::from_secs(20);
+
+/// How long a queue remembers the name of a task that is over: the shorter of the figures that Google
+/// publishes, and what the embedded server does.
+const NAME_RETENTION: Duration = Duration::from_secs(3_600);
 
 pub(super) fn source(
     spec: &PipelineSpec,
@@ -51,8 +55,8 @@ pub(super) fn publish(
 
 /// Creates a task per routed order, spread over the queues by customer.
 ///
-/// Named by the event id: an order that is read again after a crash meets its own task. A rejected
-/// order ends the pipeline, which is the default, since nothing here may be lost without a word.
+/// Named by the event id: an order that is read again after a crash meets its own task. Created once,
+/// a task has a name of its own, which its checkpoint keeps. A rejected order ends the pipeline, which is the default, since nothing here may be lost without a word.
 pub(super) fn tasks(
     spec: &PipelineSpec,
     restored: Option<Restored<cloudtasks_sink::SinkState>>,
@@ -62,12 +66,18 @@ pub(super) fn tasks(
         .resolve(move |order: &Arc<EnrichedOrder>| {
             queues[shard(&order.order.customer, queues.len())].clone()
         })
-        .task_id(|order: &Arc<EnrichedOrder>| order.order.event_id.clone())
         .allow_hosts(spec.partner_hosts.iter().cloned())
         .endpoint(spec.tasks.endpoint()?)
         .credentials(spec.tasks.credentials())
         .instance(INSTANCE)
         .restore(restored);
+    builder = if spec.exactly_once {
+        builder.delivery(Delivery::Staged {
+            name_retention: NAME_RETENTION,
+        })
+    } else {
+        builder.task_id(|order: &Arc<EnrichedOrder>| order.order.event_id.clone())
+    };
     if spec.batch {
         builder = builder.batching(Batch::up_to(100));
     }

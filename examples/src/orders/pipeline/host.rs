@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use checkpoint_store::{CheckpointStore, FileStore};
+use checkpoint_store::{CheckpointStore, FileStore, Progress};
 use cloudtasks_sink::CloudTasksSink;
-use connector_core::host::Settling;
+use connector_core::host::{Settling, checkpoint_wanted};
 use connector_core::{Checkpoint, CheckpointError, Epoch, Next, next_when, settle};
 use futures::stream::FuturesUnordered;
 use futures::{SinkExt, StreamExt};
@@ -42,8 +42,17 @@ struct Job {
 
 impl Job {
     async fn restore(spec: PipelineSpec) -> Result<Self, PipelineError> {
-        let store = FileStore::open(&spec.state).await?;
+        let mut store = FileStore::open(&spec.state).await?;
+        // Nobody commits without the mark, and whoever had the store before has it no more: where it
+        // is missing, nothing of the epoch was ever sent.
+        let progress = store.progress().await?;
+        let untouched = matches!(progress, Some((_, Progress::Saved)));
         let restored = store.newest().await?.map(JobState::decode).transpose()?;
+        let restored = restored.map(|restored| restored.committing(!untouched));
+        if let Some((epoch, Progress::Saved)) = progress {
+            // The connectors commit what they restore by themselves.
+            store.committing(epoch).await?;
+        }
         let epoch = restored
             .as_ref()
             .map_or_else(Epoch::default, |restored| restored.epoch);
@@ -123,6 +132,7 @@ impl Job {
         };
         self.store.save(epoch, state.encode()?).await?;
         self.epoch = epoch;
+        self.store.committing(epoch).await?;
         let receipts = [
             self.publish.commit(epoch),
             self.tasks.commit(epoch),
@@ -149,11 +159,21 @@ impl Job {
         }
     }
 
-    /// Takes the last checkpoint, waits for what it commits, and closes the connectors.
+    /// Takes the last checkpoint, waits for what it commits, marks it, and closes the connectors.
     async fn finish(mut self) -> Result<(), PipelineError> {
         self.checkpoint().await?;
-        while let Some(done) = self.commits.next().await {
-            self.settled(done).await?;
+        while !self.commits.is_empty() {
+            let again = tokio::select! { biased;
+                Some(done) = self.commits.next() => { self.settled(done).await?; false }
+                // A sink that keeps something aside needs one more state that names it.
+                wanted = checkpoint_wanted((&mut self.publish, &mut self.tasks)) => {
+                    wanted?;
+                    true
+                }
+            };
+            if again {
+                self.checkpoint().await?;
+            }
         }
         tracing::debug!(epoch = %self.epoch, "The last checkpoint is settled; closing.");
         self.publish.close().await.map_err(PipelineError::Publish)?;

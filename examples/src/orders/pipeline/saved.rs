@@ -68,7 +68,9 @@ impl Parts {
         let Some(restored) = restored else {
             return Self::default();
         };
-        let part = Restored::new(restored.epoch, ()).settled(restored.settled);
+        let part = Restored::new(restored.epoch, ())
+            .settled(restored.settled)
+            .committing(restored.committing);
         let JobState {
             source,
             publish,

@@ -30,4 +30,6 @@ pub(crate) struct PipelineSpec {
     pub(crate) crash_after: Option<u64>,
     /// Create tasks many in one call.
     pub(crate) batch: bool,
+    /// Create each task once, when its checkpoint is committed.
+    pub(crate) exactly_once: bool,
 }
