@@ -28,8 +28,8 @@ pub(super) struct Gap {
     pub(super) unsure: usize,
     /// Since a moment after the drop.
     pub(super) since: Option<Instant>,
-    /// What arrived first since, and was dropped too.
-    pub(super) next: Option<MessageKey>,
+    /// The earliest of what arrived since, and was dropped too.
+    pub(super) next: Option<Position>,
 }
 
 /// One ordering key.
