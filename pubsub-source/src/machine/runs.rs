@@ -152,23 +152,17 @@ impl Runs {
         if let Some(gap) = &mut run.gap {
             let since = *gap.since.get_or_insert(now);
             // Nobody holds what was dropped any more: if it does not come first, it is gone.
-            let waited = sent.saturating_duration_since(since);
+            let over = sent.saturating_duration_since(since) >= self.patience;
             let first = gap.dropped.front();
             let starts = first.is_some_and(|first| first.1 == *position.1);
             let mut goes_on = starts || run.released.contains(position.1);
             if known == Known::Nothing && !goes_on {
-                // Then what comes next is the earliest of what comes meanwhile, again and again.
-                let here = (position.0, position.1.clone());
-                let next = gap
-                    .next
-                    .take()
-                    .map_or(here.clone(), |next| next.min(here.clone()));
-                goes_on = waited >= self.patience && next == here;
-                if waited >= 2 * self.patience {
-                    // That is gone too.
+                // Then what comes next is what came first meanwhile, again and again.
+                let next = gap.next.get_or_insert_with(|| position.1.clone());
+                goes_on = over && next == position.1;
+                if over && !goes_on {
+                    *next = position.1.clone();
                     gap.since = Some(now);
-                } else {
-                    gap.next = Some(next);
                 }
             }
             if !goes_on || gap.unsure > 0 {

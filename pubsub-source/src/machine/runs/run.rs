@@ -28,8 +28,8 @@ pub(super) struct Gap {
     pub(super) unsure: usize,
     /// Since a moment after the drop.
     pub(super) since: Option<Instant>,
-    /// The earliest of what arrived since, and was dropped too.
-    pub(super) next: Option<Position>,
+    /// What arrived first since, and was dropped too.
+    pub(super) next: Option<MessageKey>,
 }
 
 /// One ordering key.
