@@ -23,6 +23,13 @@ impl Backoff {
         Self { first, factor, cap }
     }
 
+    /// Whether the schedule is what its numbers say: it starts at or below its cap, and grows by a
+    /// factor of 1 or more. For settings, which refuse another instead of following it in part.
+    #[must_use]
+    pub fn is_consistent(&self) -> bool {
+        self.factor >= 1.0 && self.first <= self.cap
+    }
+
     /// The delay before attempt `attempt + 1`, counting failed attempts from 1, without jitter.
     #[must_use]
     pub fn delay(&self, attempt: u32) -> Duration {

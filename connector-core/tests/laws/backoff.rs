@@ -78,3 +78,18 @@ fn the_first_failure_waits_for_the_first_delay() {
     assert_eq!(backoff.jittered(1, 1.0), Duration::from_millis(125));
     assert_eq!(backoff.full_jitter(1, 1.0), Duration::from_millis(100));
 }
+
+#[test]
+fn a_schedule_that_shrinks_or_starts_above_its_cap_is_not_consistent() {
+    let (short, long) = (Duration::from_millis(100), Duration::from_secs(1));
+    for (first, factor, cap, consistent) in [
+        (short, 2.0, long, true),
+        (short, 1.0, short, true),
+        (long, 2.0, short, false),
+        (short, 0.9, long, false),
+        (short, f64::NAN, long, false),
+    ] {
+        let backoff = Backoff::new(first, factor, cap);
+        assert_eq!(backoff.is_consistent(), consistent, "{backoff:?}");
+    }
+}
