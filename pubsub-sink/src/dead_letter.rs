@@ -14,10 +14,10 @@ pub use error::DeadLetterError;
 #[cfg(feature = "metrics")]
 pub(crate) use desk::FlushTimes;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use connector_core::{Cause, CheckpointError, FailureHandler, Receipt, Rejected, Verdict};
-use gcp_wire::TopicName;
+use gcp_wire::{Code, TopicName};
 
 use crate::{PublishMessage, PubsubSink, Stats, clock, message, shared::Shared};
 use desk::Desk;
@@ -183,6 +183,14 @@ impl DeadLetterWatch {
     pub fn stats(&self) -> Stats {
         self.shared
             .with(|state| state.machine.stats())
+            .unwrap_or_default()
+    }
+
+    /// How often requests that publish dead letters failed, by the code of the failure.
+    #[must_use]
+    pub fn failures(&self) -> BTreeMap<Code, u64> {
+        self.shared
+            .with(|state| state.machine.failures().clone())
             .unwrap_or_default()
     }
 

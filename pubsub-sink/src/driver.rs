@@ -18,7 +18,7 @@ use futures::{
     stream::{FuturesUnordered, StreamExt},
 };
 use gcp_wire::{
-    Connection, EncodedBody, RpcError, TopicName,
+    Code, Connection, EncodedBody, RpcError, TopicName,
     method::{CREATE_TOPIC, PUBLISH},
     proto::pubsub::{PublishResponse, Topic},
 };
@@ -140,12 +140,14 @@ impl Driver {
         }
         #[cfg(feature = "metrics")]
         {
-            let (stats, changed) = self.shared.look(|state| {
-                let changed = state.machine.take_changed_destinations();
-                (state.machine.stats(), changed)
+            let (stats, destinations, failures) = self.shared.look(|state| {
+                let destinations = state.machine.take_changed_destinations();
+                let failures = state.machine.take_changed_failures();
+                (state.machine.stats(), destinations, failures)
             })?;
             self.instruments.publish(&stats);
-            crate::metrics::publish_destinations(&self.shared.instance, changed);
+            crate::metrics::publish_destinations(&self.shared.instance, destinations);
+            crate::metrics::publish_failures(&self.shared.instance, failures);
         }
         let now = clock::now();
         for _ in 0..EFFECTS_PER_TURN {
@@ -163,6 +165,7 @@ impl Driver {
                         instance = &*self.shared.instance,
                         %topic,
                         bytes = header.len() + frames.len(),
+                        code = tracing::field::Empty,
                     );
                     let body = EncodedBody::new([header, frames]);
                     self.publish(id, topic, body, deadline, span);
@@ -195,10 +198,13 @@ impl Driver {
         let call = async move {
             let answer = connection
                 .call_encoded(&PUBLISH, topic.as_str(), body, deadline)
+                .instrument(span.clone())
                 .await;
+            let code = answer.as_ref().map_or_else(RpcError::code, |_| Code::Ok);
+            span.record("code", code.name());
             (id, answer)
         };
-        self.publishing.push(call.instrument(span).boxed());
+        self.publishing.push(call.boxed());
     }
 
     fn create(&self, topic: TopicName) {

@@ -48,20 +48,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use connector_core::{
-    Epoch, Limits,
-    ledger::{CommitId, Ledger},
-};
-use gcp_wire::TopicName;
-
 use crate::{
-    Delivery, DestinationStats, SinkError, Stats,
+    Delivery, SinkError, Stats,
     settings::Settings,
     staged::{Entry, Quarantined, Staged},
     state::Named,
 };
 use backlog::Backlog;
 use batch::Spares;
+use connector_core::{
+    Epoch, Limits,
+    ledger::{CommitId, Ledger},
+};
 use cuts::{Cut, Cuts};
 use destinations::{DestinationId, Destinations};
 use dismissed::Dismissed;
@@ -300,17 +298,6 @@ impl Machine {
             destinations: self.destinations.len() as u64,
             ..self.counters
         }
-    }
-
-    /// What the sink did for each topic, as far as that was asked for.
-    pub(crate) const fn destination_stats(&self) -> &BTreeMap<TopicName, DestinationStats> {
-        self.figures.all()
-    }
-
-    /// What changed of it since the last call.
-    #[cfg(feature = "metrics")]
-    pub(crate) fn take_changed_destinations(&mut self) -> Vec<(TopicName, DestinationStats)> {
-        self.figures.take_changed()
     }
 
     // Between the parts.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use metrics::{Counter, Gauge, Label};
 
-use gcp_wire::TopicName;
+use gcp_wire::{Code, TopicName};
 
 use crate::{DestinationStats, Stats, dead_letter::FlushTimes};
 
@@ -87,6 +87,17 @@ pub(crate) fn publish_destinations(instance: &str, changed: Vec<(TopicName, Dest
             .absolute(stats.records_published);
         metrics::counter!("pubsub_sink_destination_records_rejected", labels)
             .absolute(stats.records_rejected);
+    }
+}
+
+/// Publishes the failures that have changed.
+pub(crate) fn publish_failures(instance: &str, changed: Vec<(Code, u64)>) {
+    for (code, failures) in changed {
+        let labels = vec![
+            Label::new("instance", instance.to_owned()),
+            Label::new("code", code.name()),
+        ];
+        metrics::counter!("pubsub_sink_failures", labels).absolute(failures);
     }
 }
 

@@ -124,6 +124,12 @@ impl Settings {
             schedules.push(("delays", &creation.delays));
         }
         for (setting, schedule) in schedules {
+            in_range(
+                setting,
+                format_args!("{schedule:?}"),
+                schedule.is_consistent(),
+                "a first delay up to the longest, and a factor of at least 1",
+            )?;
             let longest = schedule.delay(u32::MAX);
             in_range(
                 setting,
@@ -250,8 +256,11 @@ mod tests {
     #[test]
     fn a_setting_out_of_its_range_is_refused_by_name() {
         type Break = (&'static str, fn(&mut Settings));
+        const SECOND: Duration = Duration::from_secs(1);
         const ENDLESS: Backoff = Backoff::new(Duration::MAX, 1.0, Duration::MAX);
-        let refused: [Break; 11] = [
+        const SHRINKING: Backoff = Backoff::new(SECOND, 0.5, Duration::from_secs(2));
+        const CAPPED: Backoff = Backoff::new(SECOND, 2.0, Duration::from_millis(1));
+        let refused: [Break; 13] = [
             ("stage", |s| s.stage = Limits::new(0, 1)),
             ("quarantine", |s| s.quarantine = Limits::new(1, 0)),
             ("batch_messages", |s| s.batch_messages = 1_001),
@@ -263,6 +272,8 @@ mod tests {
             ("close_timeout", |s| s.close_timeout = Duration::ZERO),
             ("retry_delays", |s| s.retry.delays = ENDLESS),
             ("attempt_deadlines", |s| s.retry.deadlines = ENDLESS),
+            ("quota_delays", |s| s.retry.quota_delays = SHRINKING),
+            ("attempt_deadlines", |s| s.retry.deadlines = CAPPED),
         ];
         for (name, break_it) in refused {
             let mut settings = Settings::default();

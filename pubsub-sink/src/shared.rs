@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, Ordering},
     },
     task::Waker,
@@ -223,10 +223,9 @@ impl Shared {
     ///
     /// When a panic left the state unusable.
     pub(crate) fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> Result<T, SinkError> {
-        let Ok(mut state) = self.state.lock() else {
-            self.ended.store(true, Ordering::Release);
-            self.end.wake();
-            return Err(poisoned());
+        let mut state = match self.state.lock() {
+            Ok(state) => state,
+            Err(poison) => return Err(self.break_off(poison.into_inner())),
         };
         let result = act(&mut state);
         let ended = state.machine.is_ended();
@@ -261,6 +260,24 @@ impl Shared {
             self.wake.notify_one();
         }
         Ok(result)
+    }
+
+    /// A panic left the machine half changed: nothing is asked of it any more, and whoever waits is
+    /// told, since nobody else would.
+    fn break_off(&self, mut state: MutexGuard<'_, State>) -> SinkError {
+        let error = poisoned();
+        let outcomes = state.receipts.close(&error);
+        let room = state.room.take();
+        drop(state);
+        self.ended.store(true, Ordering::Release);
+        for outcome in outcomes {
+            outcome.resolve(&self.instance);
+        }
+        if let Some(waker) = room {
+            waker.wake();
+        }
+        self.end.wake();
+        error
     }
 
     /// As [`with`](Self::with), by the driver: whatever it is told before, it looks now.
@@ -318,5 +335,39 @@ impl Shared {
 fn poisoned() -> SinkError {
     SinkError::Panicked {
         message: "a panic left the sink's state half changed".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use connector_core::{Checkpoint, Epoch};
+    use futures::{FutureExt, SinkExt};
+
+    use super::*;
+    use crate::{PublishMessage, PubsubSink};
+
+    #[test]
+    fn a_panic_under_the_lock_leaves_nobody_waiting() {
+        let (mut sink, driver) =
+            PubsubSink::builder(|n: &u8| Ok(Some(PublishMessage::new(vec![*n]))))
+                .topic("projects/demo/topics/orders".parse().unwrap())
+                .limits(connector_core::Limits::items(1))
+                .build_with_driver()
+                .unwrap();
+        assert!(sink.feed(1).now_or_never().unwrap().is_ok());
+        let mut snapshot = sink.snapshot(Epoch::new(1));
+        assert!(snapshot.try_now().is_none());
+        let shared = Arc::clone(sink.shared());
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            shared.with::<()>(|_| panic!("a defect"))
+        }));
+        assert!(panicked.is_err());
+        drop(driver);
+        let error = snapshot.try_now().unwrap().unwrap_err();
+        assert!(matches!(error, CheckpointError::Closed { .. }), "{error}");
+        let error = sink.ready().now_or_never().unwrap().unwrap_err();
+        assert!(matches!(error, SinkError::Panicked { .. }), "{error}");
     }
 }

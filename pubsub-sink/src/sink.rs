@@ -20,7 +20,7 @@ use connector_core::{
     BoxError, Cause, CheckpointError, Committed, DestinationResolver, Encode, Receipt,
 };
 use futures::Sink;
-use gcp_wire::TopicName;
+use gcp_wire::{Code, TopicName};
 
 use crate::{
     DestinationStats, PublishMessage, Published, SinkBuilder, SinkError, Stats, clock,
@@ -184,6 +184,17 @@ impl<R> PubsubSink<R> {
     pub fn destination_stats(&self) -> BTreeMap<TopicName, DestinationStats> {
         self.shared
             .with(|state| state.machine.destination_stats().clone())
+            .unwrap_or_default()
+    }
+
+    /// How often publish requests failed, by the code of the failure: each attempt counts, whether
+    /// or not it was made again.
+    ///
+    /// A request that was refused and divided is not among them: what is found at fault counts, once.
+    #[must_use]
+    pub fn failures(&self) -> BTreeMap<Code, u64> {
+        self.shared
+            .with(|state| state.machine.failures().clone())
             .unwrap_or_default()
     }
 

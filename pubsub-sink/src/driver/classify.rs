@@ -22,6 +22,7 @@ pub(super) fn failure(error: RpcError) -> Failure {
     };
     Failure {
         class,
+        code: error.code(),
         retry_after: error.retry_after(),
         cause: Cause::new(error),
     }

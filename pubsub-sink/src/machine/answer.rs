@@ -25,20 +25,30 @@ impl Machine {
         answer: Answer,
         random: f64,
     ) {
-        if self.is_ended() || self.requests.answered(id).is_none() {
+        if self.is_ended() {
             return;
         }
+        let Some(request) = self.requests.answered(id) else {
+            return;
+        };
         match answer {
             Answer::Stored(ids) => self.stored(now, id, ids),
-            Answer::Failed(failure) => match failure.class {
-                Class::Transient | Class::Exhausted => self.retry(now, id, failure, random),
-                Class::Invalid => self.refused(now, id, failure.cause),
-                Class::Missing => self.missing(now, id, failure.cause, random),
-                Class::Fatal => self.end_for(id, |topic| SinkError::Refused {
-                    topic,
-                    cause: failure.cause,
-                }),
-            },
+            Answer::Failed(failure) => {
+                // A refusal of several messages says of none that it is at fault, and is divided.
+                let divided = failure.class == Class::Invalid && request.runs.current().len() > 1;
+                if !divided {
+                    self.figures.failed(failure.code);
+                }
+                match failure.class {
+                    Class::Transient | Class::Exhausted => self.retry(now, id, failure, random),
+                    Class::Invalid => self.refused(now, id, failure.cause),
+                    Class::Missing => self.missing(now, id, failure.cause, random),
+                    Class::Fatal => self.end_for(id, |topic| SinkError::Refused {
+                        topic,
+                        cause: failure.cause,
+                    }),
+                }
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use connector_core::{Cause, CheckpointError, Committed, Rejected, ledger::CommitId};
-use gcp_wire::TopicName;
+use gcp_wire::{Code, TopicName};
 
 use crate::{Published, staged::Identity, state::Named};
 
@@ -112,6 +112,7 @@ pub(crate) enum Answer {
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
     pub(crate) class: Class,
+    pub(crate) code: Code,
     /// When the service asked to be tried again.
     pub(crate) retry_after: Option<Duration>,
     pub(crate) cause: Cause,

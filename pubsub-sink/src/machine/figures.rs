@@ -1,11 +1,12 @@
-//! Numbers of each topic.
+//! Numbers of each topic, and of each kind of failure.
 
 use std::collections::BTreeMap;
 #[cfg(feature = "metrics")]
 use std::collections::BTreeSet;
 
-use gcp_wire::TopicName;
+use gcp_wire::{Code, TopicName};
 
+use super::Machine;
 use crate::DestinationStats;
 
 /// The numbers of the first topics of a run. They outlive the destinations: counters only go up.
@@ -13,9 +14,12 @@ use crate::DestinationStats;
 pub(super) struct Figures {
     most: usize,
     by_topic: BTreeMap<TopicName, DestinationStats>,
+    failures: BTreeMap<Code, u64>,
     /// Those that were not published since they changed.
     #[cfg(feature = "metrics")]
     changed: BTreeSet<TopicName>,
+    #[cfg(feature = "metrics")]
+    changed_failures: BTreeSet<Code>,
 }
 
 impl Figures {
@@ -23,8 +27,11 @@ impl Figures {
         Self {
             most,
             by_topic: BTreeMap::new(),
+            failures: BTreeMap::new(),
             #[cfg(feature = "metrics")]
             changed: BTreeSet::new(),
+            #[cfg(feature = "metrics")]
+            changed_failures: BTreeSet::new(),
         }
     }
 
@@ -41,12 +48,23 @@ impl Figures {
         }
     }
 
-    pub(super) const fn all(&self) -> &BTreeMap<TopicName, DestinationStats> {
-        &self.by_topic
+    /// A request failed, whatever follows from it.
+    pub(super) fn failed(&mut self, code: Code) {
+        *self.failures.entry(code).or_default() += 1;
+        #[cfg(feature = "metrics")]
+        self.changed_failures.insert(code);
     }
 
     #[cfg(feature = "metrics")]
-    pub(super) fn take_changed(&mut self) -> Vec<(TopicName, DestinationStats)> {
+    fn take_changed_failures(&mut self) -> Vec<(Code, u64)> {
+        std::mem::take(&mut self.changed_failures)
+            .into_iter()
+            .filter_map(|code| Some((code, self.failures.get(&code).copied()?)))
+            .collect()
+    }
+
+    #[cfg(feature = "metrics")]
+    fn take_changed(&mut self) -> Vec<(TopicName, DestinationStats)> {
         std::mem::take(&mut self.changed)
             .into_iter()
             .filter_map(|topic| {
@@ -68,6 +86,30 @@ impl Figures {
     }
 }
 
+impl Machine {
+    /// What the sink did for each topic, as far as that was asked for.
+    pub(crate) const fn destination_stats(&self) -> &BTreeMap<TopicName, DestinationStats> {
+        &self.figures.by_topic
+    }
+
+    /// What changed of it since the last call.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn take_changed_destinations(&mut self) -> Vec<(TopicName, DestinationStats)> {
+        self.figures.take_changed()
+    }
+
+    /// How often requests failed, by code.
+    pub(crate) const fn failures(&self) -> &BTreeMap<Code, u64> {
+        &self.figures.failures
+    }
+
+    /// What changed of it since the last call.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn take_changed_failures(&mut self) -> Vec<(Code, u64)> {
+        self.figures.take_changed_failures()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,7 +127,7 @@ mod tests {
         figures.rejected("unresolved");
         figures.published(&topic("one"), 4);
         let counted: Vec<(String, u64, u64)> = figures
-            .all()
+            .by_topic
             .iter()
             .map(|(topic, stats)| {
                 let (published, rejected) = (stats.records_published, stats.records_rejected);
@@ -104,7 +146,7 @@ mod tests {
         let mut figures = Figures::new(0);
         figures.published(&topic("one"), 3);
         figures.rejected("projects/demo/topics/one");
-        assert!(figures.all().is_empty());
+        assert!(figures.by_topic.is_empty());
     }
 
     #[cfg(feature = "metrics")]
@@ -114,5 +156,9 @@ mod tests {
         figures.published(&topic("one"), 3);
         assert_eq!(figures.take_changed().len(), 1);
         assert!(figures.take_changed().is_empty());
+        figures.failed(Code::Unavailable);
+        figures.failed(Code::Unavailable);
+        assert_eq!(figures.take_changed_failures(), [(Code::Unavailable, 2)]);
+        assert!(figures.take_changed_failures().is_empty());
     }
 }

@@ -6,7 +6,7 @@ use connector_core::{CheckpointError, Epoch, Limits};
 
 use super::{
     Backlog, CutId, Cuts, Destinations, Dismissed, Effect, Machine, Notice, Rejections, Requests,
-    Standing, cuts::Cut,
+    Stage, Standing, cuts::Cut,
 };
 use crate::{SinkError, state::Named};
 
@@ -43,7 +43,9 @@ impl Machine {
             return;
         }
         self.stage.abort(epoch);
-        self.quarantine.aborted(epoch);
+        if self.quarantine.aborted(epoch) {
+            self.stage.quarantined();
+        }
         if let Some(id) = self.cuts.abort(epoch) {
             self.effects
                 .push_back(Effect::Resolve(id, Err(CheckpointError::Aborted { epoch })));
@@ -90,6 +92,7 @@ impl Machine {
         self.rejections = Rejections::default();
         self.cuts = Cuts::default();
         self.backlog = Backlog::default();
+        self.stage = Stage::new(self.settings.stage);
         self.dismissed = Dismissed::new(self.settings.retry.delays);
         self.counters.destinations_released += self.destinations.released();
         self.destinations = Destinations::new(

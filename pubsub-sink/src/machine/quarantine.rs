@@ -99,10 +99,11 @@ impl Quarantine {
         }
     }
 
-    /// The state of `epoch` will never be durable.
-    pub(super) fn aborted(&mut self, epoch: Epoch) {
+    /// The state of `epoch` will never be durable. True when thereby no state on its way names a
+    /// message as kept aside that has to be.
+    pub(super) fn aborted(&mut self, epoch: Epoch) -> bool {
         if !self.sealed.remove(&epoch) {
-            return;
+            return false;
         }
         let next = self.sealed.range(epoch..).next().copied();
         for owed in self.owed.values_mut() {
@@ -110,6 +111,7 @@ impl Quarantine {
                 owed.named = next;
             }
         }
+        self.owed.values().any(|owed| owed.named.is_none())
     }
 
     /// The state of `epoch` is durable. Answers the messages that thereby have their verdict.
@@ -183,13 +185,13 @@ mod tests {
         let (mut quarantine, place) = quarantine();
         quarantine.sealed(Epoch::new(2));
         quarantine.sealed(Epoch::new(4));
-        quarantine.aborted(Epoch::new(2));
+        assert!(!quarantine.aborted(Epoch::new(2)), "epoch 4 names it");
         assert!(quarantine.committed(Epoch::new(2)).is_empty());
         assert_eq!(quarantine.committed(Epoch::new(4)), [place]);
 
         let (mut quarantine, place) = self::quarantine();
         quarantine.sealed(Epoch::new(2));
-        quarantine.aborted(Epoch::new(2));
+        assert!(quarantine.aborted(Epoch::new(2)), "none names it");
         quarantine.sealed(Epoch::new(3));
         assert!(quarantine.committed(Epoch::new(2)).is_empty());
         assert_eq!(quarantine.committed(Epoch::new(3)), [place]);

@@ -1,5 +1,10 @@
 //! Claims about the machine.
 
+mod attempts;
+mod batches;
+mod cuts;
+mod keys;
 mod laws;
-mod scripted;
+mod rejections;
+mod topics;
 mod world;

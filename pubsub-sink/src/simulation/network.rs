@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use connector_core::Cause;
 use gcp_emulator::pubsub::proto::PublishRequest;
-use gcp_wire::TopicName;
+use gcp_wire::{Code, TopicName};
 use prost::Message as _;
 
 use super::{
@@ -23,6 +23,7 @@ use crate::{
 fn failed(class: Class) -> Answer {
     Answer::Failed(Failure {
         class,
+        code: Code::Unknown,
         retry_after: None,
         cause: Cause::new(MessageError::Empty),
     })

@@ -1,5 +1,7 @@
 //! Rejected records that are published to a topic of their own.
 
+mod flushes;
+
 use std::{error::Error, time::Duration};
 
 use connector_core::{
@@ -101,49 +103,6 @@ async fn a_refused_record_arrives_whole_with_where_it_was_to_go_and_why() {
     assert_eq!(watch.stats().records_published, 1);
     assert_eq!(watch.stats().in_flight_records, 0);
     assert_eq!(sink.stats().records_published, 2);
-    sink.close().await.unwrap();
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_dead_letter_whose_flush_failed_is_owed_to_the_snapshot_after_an_abort() {
-    let world = World::new(&["events", "rejected"]);
-    // Pauses of 100 ms, 200 ms, … with ±25 %: out of reach for at least 19 s.
-    let unavailable = Fault::answer(Code::Unavailable, "an outage");
-    world.fault(on_dead_letters(unavailable).times(8));
-    let queue = world
-        .queue()
-        .flush_timeout(Duration::from_secs(5))
-        .build()
-        .unwrap();
-    let mut sink = world.builder().on_rejected(queue).build().unwrap();
-    feed(&mut sink, [invalid(), record("events", "0")]).await;
-
-    let start = now();
-    let error = sink.snapshot(Epoch::new(1)).await.unwrap_err();
-    assert!(start.elapsed() <= Duration::from_secs(6));
-    let CheckpointError::Incomplete { cause, .. } = error else {
-        panic!("{error}");
-    };
-    let handler: &CheckpointError = cause.get().downcast_ref().unwrap();
-    let text = dead_letter_error(handler).to_string();
-    assert!(text.contains("1 of 1 dead letters"), "{text}");
-    assert!(text.contains("none arrived"), "{text}");
-    assert_eq!(world.stored("rejected").len(), 0);
-    sink.abort(Epoch::new(1));
-
-    // Still out of reach: no later snapshot succeeds before the letter has arrived.
-    let mut epoch = Epoch::new(2);
-    let mut failed = 0;
-    while sink.snapshot(epoch).await.is_err() {
-        assert_eq!(world.stored("rejected").len(), 0);
-        sink.abort(epoch);
-        epoch = epoch.next();
-        failed += 1;
-        assert!(failed < 100, "the outage is over and the letter owed");
-    }
-    assert!(failed > 0, "the outage lasts longer than one flush");
-    assert_eq!(world.stored("rejected").len(), 1);
-    sink.commit(epoch).await.unwrap();
     sink.close().await.unwrap();
 }
 
@@ -289,6 +248,7 @@ async fn an_outage_of_the_queue_slows_its_sink_and_loses_nothing() {
     let outage = faults.add(on_dead_letters(unavailable));
     let bound = Outstanding::Below(Limits::new(3, 1 << 20));
     let queue = world.queue().max_outstanding(bound).build().unwrap();
+    let watch = queue.watch();
     let mut sink = world
         .builder()
         .limits(Limits::new(10, 1 << 20))
@@ -308,6 +268,9 @@ async fn an_outage_of_the_queue_slows_its_sink_and_loses_nothing() {
     sink.snapshot(Epoch::new(1)).await.unwrap();
     assert_eq!(world.stored("rejected").len(), 50);
     sink.close().await.unwrap();
+    let failed: Vec<pubsub_sink::Code> = watch.failures().into_keys().collect();
+    assert_eq!(failed, [pubsub_sink::Code::Unavailable]);
+    assert!(sink.failures().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -389,66 +352,4 @@ async fn a_dropped_queue_gives_up_at_its_limit() {
     drop(queue);
     driver.await;
     assert!(start.elapsed() <= limit + Duration::from_secs(1));
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_longest_flush_timeout_is_not_spent_at_once() {
-    let world = World::new(&["rejected"]);
-    world.fault(on_dead_letters(Fault::Delay(Duration::from_secs(2))));
-    let mut queue = world.queue().flush_timeout(Duration::MAX).build().unwrap();
-    assert_eq!(queue.handle(rejected("a")).await.unwrap(), Verdict::Drop);
-    queue.flush().await.unwrap();
-    assert_eq!(world.stored("rejected"), ["a"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_flush_that_was_given_up_counts_what_did_arrive() {
-    let world = World::new(&["rejected"]);
-    let never = |call: &Call| published(call).messages.iter().any(|m| m.data == "stuck");
-    world.fault(Rule::on(Method::Publish).when(never).then(Fault::Never));
-    let mut queue = world.queue().build().unwrap();
-    queue.handle(rejected("fine")).await.unwrap();
-    queue.flush().await.unwrap();
-    world.fault(on_dead_letters(Fault::Delay(Duration::from_secs(1))));
-    // Each is a request of its own: the first has arrived before the second is handled.
-    for (payload, requests) in [("a", 2), ("stuck", 3)] {
-        queue.handle(rejected(payload)).await.unwrap();
-        for _ in 0..10_000 {
-            if world.count(Method::Publish) == requests {
-                break;
-            }
-            tokio::task::yield_now().await;
-        }
-        assert_eq!(world.count(Method::Publish), requests);
-    }
-    let start = now();
-    let error = queue.flush().await.unwrap_err();
-    assert_eq!(start.elapsed().as_secs(), 60);
-    let DeadLetterError::Unconfirmed {
-        unconfirmed, of, ..
-    } = dead_letter_error(&error)
-    else {
-        panic!("{error}");
-    };
-    assert_eq!((*unconfirmed, *of), (1, 2));
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_time_of_a_flush_is_known_and_an_empty_one_leaves_it() {
-    let world = World::new(&["rejected"]);
-    world.fault(on_dead_letters(Fault::Delay(Duration::from_secs(3))).once());
-    let mut queue = world.queue().build().unwrap();
-    let watch = queue.watch();
-    queue.flush().await.unwrap();
-    assert_eq!(watch.last_flush(), None, "there was nothing to wait for");
-    queue.handle(rejected("one")).await.unwrap();
-    queue.flush().await.unwrap();
-    let first = watch.last_flush().unwrap();
-    assert!((3..5).contains(&first.as_secs()), "{first:?}");
-    queue.handle(rejected("two")).await.unwrap();
-    queue.flush().await.unwrap();
-    queue.flush().await.unwrap();
-    assert!(watch.last_flush().unwrap() < Duration::from_secs(1));
-    assert_eq!(watch.longest_flush(), Some(first));
-    assert_eq!(watch.stats().records_published, 2);
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 use connector_core::{Checkpoint, Epoch};
 use futures::SinkExt;
 use gcp_emulator::{Body, Code, Fault, Method, Rule};
-use pubsub_sink::{MissingTopics, PublishMessage, SinkError, TopicCreation};
+use pubsub_sink::{MissingTopics, PublishMessage, SinkError, TopicCreation, TopicName};
 use tracing::Level;
 
 use crate::log::Log;
-use crate::world::{Bin, LONG, World, feed, full, numbers, record};
+use crate::world::{Bin, LONG, Record, World, feed, full, numbers, record};
 
 /// What a sink holds while it meets one topic after the other.
 #[derive(Default)]
@@ -266,4 +266,20 @@ async fn each_topic_has_numbers_of_its_own_on_request_and_they_outlive_its_use()
         .collect();
     assert_eq!(counted, [(full("one"), 3, 0), (full("two"), 1, 1)]);
     assert_eq!(world.sink().destination_stats().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_topic_and_a_resolver_the_last_call_counts() {
+    let world = World::new(&["fixed", "resolved"]);
+    let fixed = || full("fixed").parse().unwrap();
+    let resolve = |record: &Record| TopicName::parse_in("demo", &record.to);
+    for (builder, topic) in [
+        (world.builder().topic(fixed()), "fixed"),
+        (world.builder().topic(fixed()).resolve(resolve), "resolved"),
+    ] {
+        let mut sink = builder.build().unwrap();
+        sink.feed(record("resolved", topic)).await.unwrap();
+        sink.close().await.unwrap();
+        assert_eq!(world.stored(topic), [topic]);
+    }
 }

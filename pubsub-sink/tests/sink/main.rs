@@ -17,6 +17,7 @@ mod outages;
 mod quarantine;
 mod rejections;
 mod sockets;
+mod spans;
 mod staged;
 mod staged_restores;
 mod stopping;

@@ -151,6 +151,23 @@ async fn an_aborted_checkpoint_vouches_for_nothing_that_is_kept_aside() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_checkpoint_that_was_to_name_what_is_kept_aside_is_asked_for_again_when_it_is_aborted() {
+    let (world, _) = world();
+    let mut sink = world.staged().build().unwrap();
+    feed(&mut sink, [record("events", "bad!")]).await;
+    seal(&mut sink, 1).await;
+    let first = sink.commit(Epoch::new(1));
+    until_quarantined(&sink, 1).await;
+    assert_eq!(wish(&mut sink).await, Room::CheckpointWanted);
+    seal(&mut sink, 2).await;
+    assert_eq!(wish(&mut sink).await, Room::Ready, "it is on its way");
+    sink.abort(Epoch::new(2));
+    assert_eq!(wish(&mut sink).await, Room::CheckpointWanted);
+    checkpoint(&mut sink, 3).await;
+    assert_eq!(first.await.unwrap().retained, 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_handler_that_takes_a_message_over_has_to_make_it_durable_before_its_commit_is_complete()
 {
     let (world, _) = world();

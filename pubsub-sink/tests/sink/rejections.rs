@@ -49,6 +49,10 @@ async fn nine_arrive_and_the_fifth_is_rejected(fifth: PublishMessage, reason: Re
     );
     assert_eq!(whole.attributes.len(), fifth.attributes().len());
     assert!(world.requests().len() < 12, "no endless retry");
+    let refused = usize::from(reason == RejectedReason::Refused);
+    let failures: Vec<(pubsub_sink::Code, u64)> = sink.failures().into_iter().collect();
+    let expected = [(pubsub_sink::Code::InvalidArgument, 1)];
+    assert_eq!(failures, expected[..refused]);
 }
 
 #[tokio::test(start_paused = true)]

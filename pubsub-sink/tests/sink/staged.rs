@@ -308,3 +308,18 @@ async fn close_finishes_what_is_committed_and_leaves_the_rest_to_the_state() {
     assert_eq!(sink.restored().await.unwrap().settled, 2);
     assert_eq!(world.stored("events"), ["0", "0", "1"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_ended_sink_holds_nothing_that_waits_for_a_commit() {
+    let world = World::new(&["events"]);
+    let mut sink = world.staged().build().unwrap();
+    feed(&mut sink, [record("events", "0")]).await;
+    seal(&mut sink, 1).await;
+    feed(&mut sink, [record("events", "1")]).await;
+    assert_eq!(sink.stats().staged_records, 2);
+    sink.close().await.unwrap();
+    let stats = sink.stats();
+    assert_eq!((stats.staged_records, stats.staged_bytes), (0, 0));
+    sink.abort(Epoch::new(1));
+    assert_eq!(sink.stats(), stats);
+}

@@ -276,3 +276,33 @@ async fn a_program_that_ends_with_nothing_left_to_send_logs_no_error() {
     drop(driver.await);
     assert_eq!(log.lines(Level::WARN), Vec::<String>::new());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_second_close_does_nothing_and_no_record_comes_behind_the_first() {
+    let world = World::new(&["events"]);
+    let mut sink = world.sink();
+    feed(&mut sink, [record("events", "0")]).await;
+    sink.close().await.unwrap();
+    sink.close().await.unwrap();
+    let error = sink.feed(record("events", "1")).await.unwrap_err();
+    assert!(matches!(error, SinkError::Closed { .. }), "{error}");
+    assert_eq!(world.stored("events"), ["0"]);
+    assert_eq!(world.count(Method::Publish), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn seven_topics_that_never_answer_share_the_time_that_a_close_may_take() {
+    let topics = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
+    let world = World::new(&topics);
+    world.fault_on_publish(Fault::Never);
+    let mut sink = world.sink();
+    feed(&mut sink, topics.map(|topic| record(topic, "x"))).await;
+    let start = now();
+    let error = sink.close().await.unwrap_err();
+    assert!(
+        matches!(error, SinkError::Unsent { items: 7, .. }),
+        "{error}"
+    );
+    assert_eq!(start.elapsed().as_secs(), 30);
+    assert_eq!(sink.stats().closes_abandoned, 1);
+}

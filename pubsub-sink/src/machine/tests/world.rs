@@ -1,5 +1,7 @@
 //! A machine, a service and a failure handler, moved by hand.
 
+mod service;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
@@ -14,13 +16,11 @@ use prost::Message as _;
 
 use crate::{
     MessageError, PublishMessage, Published, SinkError, clock,
-    machine::{
-        Answer, Class, Creation, CutId, Effect, Failure, Machine, Notice, Refused, RejectionId,
-        ReplyId, RequestId,
-    },
+    machine::{CutId, Effect, Machine, Notice, Refused, RejectionId, ReplyId, RequestId, Retry},
     message,
     settings::Settings,
 };
+use service::number_of;
 
 /// A record: its number, and where it goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,12 +77,26 @@ pub(super) fn topic(number: u8) -> TopicName {
     TopicName::new("demo", &format!("topic-{number}")).unwrap()
 }
 
-pub(super) fn failure(class: Class) -> Failure {
-    Failure {
-        class,
-        retry_after: None,
-        cause: Cause::new(MessageError::Empty),
-    }
+pub(super) fn standard() -> World {
+    World::new(Settings::default())
+}
+
+pub(super) fn ordered() -> World {
+    let retry = Retry {
+        total: None,
+        ..Settings::default().retry
+    };
+    World::new(Settings {
+        ordering: true,
+        retry,
+        ..Settings::default()
+    })
+}
+
+/// How many messages each request so far held.
+pub(super) fn sent_sizes(world: &World) -> Vec<usize> {
+    let sent = world.sent.iter();
+    sent.map(|request| request.messages.len()).collect()
 }
 
 impl World {
@@ -219,30 +233,6 @@ impl World {
         self.machine.check_invariants();
     }
 
-    /// Nothing of a key is published behind a message for which the handler may yet end the sink.
-    fn stands_behind_no_verdict(&self, request: &PublishRequest) {
-        let last = request.messages.iter().map(number_of).max().unwrap();
-        let Record { topic, key, .. } = &self.records[last as usize];
-        let before = self.undecided.range(..last);
-        for undecided in before.map(|number| &self.records[*number as usize]) {
-            assert!(
-                key.is_none() || undecided.key != *key || undecided.topic != *topic,
-                "{undecided:?} has no verdict and is overtaken by {last}"
-            );
-        }
-    }
-
-    /// While a topic is missing nothing goes there but what was on its way already.
-    fn overtakes_no_repair(&mut self, id: RequestId, topic: &TopicName) {
-        let destinations = &self.machine.destinations;
-        let destination = destinations.get(destinations.find(topic).unwrap());
-        assert!(
-            destination.repair.is_none() || self.known.contains(&id),
-            "a repair is overtaken"
-        );
-        self.known.insert(id);
-    }
-
     fn resolve(&mut self, id: CutId, outcome: Result<(), CheckpointError>) {
         let (epoch, before) = self.cuts.remove(&id).expect("a cut resolves once");
         if outcome.is_ok() {
@@ -254,76 +244,6 @@ impl World {
             }
         }
         self.resolved.push((epoch, outcome));
-    }
-
-    /// The service takes in a call; the answer may be lost.
-    pub(super) fn serve(&mut self, at: usize, lose_answer: bool) {
-        if self.missing.contains(&self.calls[at].request.topic) {
-            return self.refuse(at, Class::Missing);
-        }
-        let call = self.calls.remove(at);
-        let poisoned = call
-            .request
-            .messages
-            .iter()
-            .any(|message| self.records[number_of(message) as usize].poisoned);
-        let answer = if poisoned {
-            Answer::Failed(failure(Class::Invalid))
-        } else {
-            for message in &call.request.messages {
-                let number = number_of(message);
-                self.stored.push(number);
-                self.stored_by_key
-                    .entry((call.request.topic.clone(), message.ordering_key.clone()))
-                    .or_default()
-                    .push(number);
-            }
-            let ids = call.request.messages.iter();
-            Answer::Stored(ids.map(|message| number_of(message).to_string()).collect())
-        };
-        if poisoned && !lose_answer && call.request.messages.len() == 1 {
-            self.undecided.insert(number_of(&call.request.messages[0]));
-        }
-        let answer = if lose_answer {
-            Answer::Failed(failure(Class::Transient))
-        } else {
-            answer
-        };
-        self.answer(call.id, answer);
-    }
-
-    /// A call fails without effect.
-    pub(super) fn refuse(&mut self, at: usize, class: Class) {
-        let call = self.calls.remove(at);
-        self.answer(call.id, Answer::Failed(failure(class)));
-    }
-
-    fn answer(&mut self, id: RequestId, answer: Answer) {
-        self.machine.handle_answer(self.now, id, answer, 0.5);
-        self.machine.check_invariants();
-    }
-
-    /// Someone else creates a topic.
-    pub(super) fn appear(&mut self, number: u8) {
-        self.missing.remove(topic(number).as_str());
-    }
-
-    pub(super) fn delete(&mut self, number: u8) {
-        self.missing.insert(topic(number).to_string());
-    }
-
-    /// The service creates a topic, or fails to.
-    pub(super) fn create(&mut self, at: usize, works: bool) {
-        let topic = self.creating.remove(at);
-        let creation = if !works {
-            Creation::Failed(Cause::new(MessageError::Empty))
-        } else if self.missing.remove(topic.as_str()) {
-            Creation::Made
-        } else {
-            Creation::Existed
-        };
-        self.machine.handle_created(self.now, &topic, creation, 0.5);
-        self.machine.check_invariants();
     }
 
     pub(super) fn decide(&mut self, at: usize, verdict: Verdict) {
@@ -404,16 +324,7 @@ impl World {
         panic!("the sink never comes to rest");
     }
 
-    /// Numbers of a request's messages.
-    pub(super) fn numbers(request: &PublishRequest) -> Vec<u32> {
-        request.messages.iter().map(number_of).collect()
-    }
-
     pub(super) fn ended(&self) -> &SinkError {
         self.machine.ended().expect("the sink has ended")
     }
-}
-
-fn number_of(message: &gcp_wire::proto::pubsub::PubsubMessage) -> u32 {
-    u32::from_be_bytes(message.data.as_ref().try_into().unwrap())
 }
