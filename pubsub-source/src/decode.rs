@@ -263,7 +263,7 @@ impl<D: Decode<Message>> Decoded<D> {
             }
             DecodeFailure::Nack => {
                 out.tally().nacked += 1;
-                self.source.put_back();
+                self.source.turn_down();
             }
         }
         let failures = self.source.stats().decode_failures;

@@ -11,7 +11,9 @@ mod request;
 mod verdict;
 
 pub(crate) use clock::{now, wall};
+use fate::Farewell;
 pub(crate) use fate::Fate;
+pub(crate) use notices::tell_unread;
 #[cfg(test)]
 pub(crate) use pull::take_apart;
 
@@ -111,21 +113,6 @@ pub(crate) struct Parts {
     pub(crate) calls: Connection,
     /// One per slot, kept over reconnects: the service recognises a stream that comes back.
     pub(crate) client_ids: Vec<String>,
-}
-
-/// Tells everybody when the driver is gone, however that comes about.
-struct Farewell {
-    shared: Arc<Shared>,
-    fate: Fate,
-    cause: Cause,
-}
-
-impl Drop for Farewell {
-    fn drop(&mut self) {
-        if let Some(fallen) = self.shared.end(now(), self.cause.clone()) {
-            self.fate.tell(&fallen);
-        }
-    }
 }
 
 async fn run(parts: Parts, mut farewell: Farewell) {

@@ -68,7 +68,7 @@ pub enum SourceError {
     },
     /// A response cannot be read, and came again each time.
     #[error(
-        "a response of subscription {subscription} could not be read {tries} times in a row; nothing uncommitted was acknowledged, the message in it blocks the subscription until it is acknowledged by other means or expires"
+        "a response of subscription {subscription} could not be read and came again, {tries} times; nothing uncommitted was acknowledged, the message in it blocks the subscription until it is acknowledged by other means or expires"
     )]
     Undecodable {
         /// The subscription that was read.

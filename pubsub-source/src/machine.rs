@@ -91,10 +91,11 @@ const SEEN_BEYOND_LEASE: Duration = Duration::from_secs(600);
 #[derive(Debug, Clone)]
 enum Phase {
     Running,
-    /// Finishes what was committed and gives the rest back, until the deadline.
+    /// Finishes what was committed and gives the rest back, until the deadline if there is one: a
+    /// time beyond all clocks is none.
     Closing {
         cause: Cause,
-        deadline: Instant,
+        deadline: Option<Instant>,
     },
     Closed {
         cause: Cause,
@@ -150,8 +151,8 @@ pub(crate) struct Machine {
     last_checkpoint: Option<Instant>,
     /// Whether the host settles deliveries by itself.
     settles_itself: bool,
-    /// Responses in a row that could not be read.
-    undecodable: u32,
+    /// When a response last could not be read, and how many tries that makes.
+    undecodable: Option<(Instant, u32)>,
     late_told: bool,
     /// The host wants nothing more than what was fetched.
     stopping: bool,
@@ -218,7 +219,7 @@ impl Machine {
             first_message: None,
             last_checkpoint: None,
             settles_itself: false,
-            undecodable: 0,
+            undecodable: None,
             late_told: false,
             stopping: false,
             counts_attempts: false,

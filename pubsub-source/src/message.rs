@@ -192,6 +192,16 @@ mod tests {
     }
 
     #[test]
+    fn a_message_without_a_publish_time_has_no_event_time() {
+        let message = Message {
+            published: None,
+            ..Message::fake(1, 0)
+        };
+        assert_eq!(message.publish_time(), None);
+        assert_eq!(message.publish_millis(), None);
+    }
+
+    #[test]
     fn a_debug_print_holds_no_payload() {
         let mut message = Message::fake(7, 0);
         message.data = "secret".into();

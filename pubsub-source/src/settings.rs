@@ -240,6 +240,35 @@ mod tests {
     }
 
     #[test]
+    fn a_setting_out_of_its_range_is_refused_by_its_name() {
+        let refused = |name: &str, set: &dyn Fn(&mut Settings)| {
+            let mut settings = Settings::default();
+            set(&mut settings);
+            match settings.check() {
+                Err(BuildError::Setting { setting, .. }) => assert_eq!(setting, name),
+                other => panic!("{name}: {other:?}"),
+            }
+        };
+        refused("streams", &|these| these.streams = 0);
+        refused("streams", &|these| these.streams = MOST_STREAMS + 1);
+        refused("outstanding", &|these| these.outstanding = 0);
+        refused("first_outstanding", &|these| these.first_outstanding = 0);
+        refused("buffer", &|these| these.buffer = Limits::new(0, 1));
+        refused("buffer", &|these| these.buffer = Limits::new(1, 0));
+        for nothing in [Limits::new(0, 1), Limits::new(1, 0)] {
+            refused("paused_limit", &|these| these.paused_limit = Some(nothing));
+        }
+        refused("seen_limit", &|these| these.seen_limit = 0);
+        refused("close_budget", &|these| these.close_budget = Duration::ZERO);
+        refused("confirm_acks", &|these| {
+            these.confirm_acks = Some(Duration::ZERO);
+        });
+        refused("on_drop", &|these| {
+            these.on_drop = Some(OnDrop::ReleaseAfter(Duration::from_millis(600_001)));
+        });
+    }
+
+    #[test]
     fn settings_that_contradict_each_other_are_refused_with_both_values() {
         let settings = Settings {
             streams: 8,

@@ -344,6 +344,9 @@ impl SplitReader {
 impl Drop for SplitReader {
     fn drop(&mut self) {
         self.close();
+        if let Some(error) = self.take_error() {
+            driver::tell_unread(&self.subscription, &error);
+        }
     }
 }
 

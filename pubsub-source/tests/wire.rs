@@ -34,6 +34,8 @@ mod job;
 mod leases;
 #[path = "wire/ordering.rs"]
 mod ordering;
+#[path = "wire/patience.rs"]
+mod patience;
 #[path = "wire/pausing.rs"]
 mod pausing;
 #[path = "wire/positions.rs"]
@@ -50,6 +52,8 @@ mod settling;
 mod splits;
 #[path = "wire/starting.rs"]
 mod starting;
+#[path = "wire/stopping.rs"]
+mod stopping;
 #[path = "wire/streams.rs"]
 mod streams;
 #[path = "wire/watchdogs.rs"]

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use connector_core::Cause;
 use tokio::sync::watch;
 
+use super::now;
+use crate::shared::Shared;
+
 /// What the splits of one source share: whether one of them has died, and of what.
 #[derive(Debug, Clone)]
 pub(crate) struct Fate(Arc<watch::Sender<Option<Cause>>>);
@@ -36,6 +39,21 @@ impl Fate {
             if told.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
+        }
+    }
+}
+
+/// Tells everybody when the driver is gone, however that comes about.
+pub(super) struct Farewell {
+    pub(super) shared: Arc<Shared>,
+    pub(super) fate: Fate,
+    pub(super) cause: Cause,
+}
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        if let Some(fallen) = self.shared.end(now(), self.cause.clone()) {
+            self.fate.tell(&fallen);
         }
     }
 }

@@ -8,7 +8,10 @@ use std::{
 use connector_core::{Budget, flow::Holder};
 use gcp_wire::{RpcError, SubscriptionName};
 
-use crate::machine::{CallMethod, Notice};
+use crate::{
+    error::SourceError,
+    machine::{CallMethod, Notice},
+};
 
 /// Where events go. Keeps the newest failure, for the events that tell of one: the machine counts
 /// failures and does not know what they say.
@@ -92,6 +95,19 @@ fn tell_spent(subscription: &SubscriptionName, budget: &Budget, own: &str, waite
         messages = holder.held.items,
         bytes = holder.held.bytes,
         "The shared budget has no room for this source, which reads nothing meanwhile; the holder named here has most of it."
+    );
+}
+
+/// An error that nobody has read of a source that is dropped, and nobody will.
+pub(crate) fn tell_unread(subscription: &SubscriptionName, error: &SourceError) {
+    // This one is told when it comes about.
+    if let SourceError::CloseTimedOut { .. } = error {
+        return;
+    }
+    tracing::warn!(
+        subscription = subscription.as_str(),
+        error = error as &dyn std::error::Error,
+        "The source was dropped before its host read the error that it ended with."
     );
 }
 
@@ -216,6 +232,16 @@ fn tell(
             subscription,
             ids,
             "Messages that a durable checkpoint names came again; they are acknowledged, not handed out."
+        ),
+        Notice::CloseTimedOut {
+            acknowledgements,
+            releases,
+        } => tracing::warn!(
+            subscription,
+            acknowledgements,
+            releases,
+            error,
+            "The source ended before the service confirmed everything: the saved state names what is not acknowledged, and what is not given back comes again when its lease ends."
         ),
         Notice::CallFails { method, attempts } => tracing::warn!(
             subscription,

@@ -98,12 +98,21 @@ impl HandOut {
         }
     }
 
-    /// Gives the message in hand back now. What was handed out of it is not handed out again when
-    /// it comes again.
-    pub(crate) fn put_back(&mut self, machine: &mut Machine, now: Instant) {
+    /// Lets go of the message in hand, which is not ours any more or whose source ends. What was
+    /// handed out of it is not handed out again when it comes again.
+    pub(super) fn put_back(&mut self, machine: &mut Machine, now: Instant) {
         if let Some(in_hand) = self.in_hand.take() {
             in_hand.report(machine, now);
             machine.withdraw(now, in_hand.delivery, in_hand.size);
+        }
+    }
+
+    /// Gives the message in hand back at once, since it cannot be decoded. What was handed out of
+    /// it is not handed out again when it comes again.
+    pub(crate) fn turn_down(&mut self, machine: &mut Machine, now: Instant) {
+        if let Some(in_hand) = self.in_hand.take() {
+            in_hand.report(machine, now);
+            machine.turn_down(now, in_hand.delivery, in_hand.size);
         }
     }
 

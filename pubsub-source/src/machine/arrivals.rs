@@ -1,6 +1,9 @@
 //! What comes from the pull streams.
 
-use std::time::Instant;
+#[cfg(test)]
+mod tests;
+
+use std::time::{Duration, Instant};
 
 use gcp_wire::RpcError;
 
@@ -69,7 +72,6 @@ impl Machine {
         if pulled.messages.is_empty() {
             return;
         }
-        self.undecodable = 0;
         // Zero where there is no dead-letter policy.
         self.counts_attempts = pulled.messages.iter().any(|message| message.attempt > 0);
         self.stats.received += pulled.messages.len() as u64;
@@ -160,7 +162,7 @@ impl Machine {
         batch: u64,
         messages: Vec<Message>,
         leased_since: Instant,
-        lease: std::time::Duration,
+        lease: Duration,
     ) {
         let closing = match self.phase {
             Phase::Closing { .. } | Phase::Closed { .. } => true,
@@ -168,7 +170,12 @@ impl Machine {
         };
         if closing || self.stopping || self.flow.is_parked() {
             for message in &messages {
-                self.give_back(message.delivery, 0);
+                // Of a source that ends, as the host wants it; else others are to have it.
+                if closing {
+                    self.part_with(message.delivery);
+                } else {
+                    self.give_back(message.delivery, 0);
+                }
             }
             for message in &messages {
                 self.leave_queue(message.delivery);
@@ -203,8 +210,9 @@ impl Machine {
         self.advance_closing(now);
     }
 
-    /// A stream ended since a response could not be read. The same response comes again on the
-    /// next stream, so this is tried a few times only.
+    /// A stream ended since a response could not be read. The same response comes again, on
+    /// whichever stream, so this is tried a few times only. Others that can be read in between say
+    /// nothing about this one.
     pub(crate) fn handle_undecodable(
         &mut self,
         now: Instant,
@@ -212,11 +220,18 @@ impl Machine {
         stream: StreamId,
         cause: RpcError,
     ) {
-        self.undecodable += 1;
-        if self.undecodable >= DECODE_TRIES {
+        let tries = match self.undecodable {
+            // What does not come again for so long was taken by somebody else, or is gone.
+            Some((last, tries)) if now.saturating_duration_since(last) <= self.seen_lifetime() => {
+                tries + 1
+            }
+            Some(_) | None => 1,
+        };
+        self.undecodable = Some((now, tries));
+        if tries >= DECODE_TRIES {
             let error = SourceError::Undecodable {
                 subscription: self.subscription.clone(),
-                tries: self.undecodable,
+                tries,
                 cause,
             };
             self.fail(now, error);

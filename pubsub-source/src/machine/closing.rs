@@ -7,7 +7,7 @@ use connector_core::{
     ledger::{Outcome, Standing},
 };
 
-use super::{Machine, Phase, batch::Stage, calls::Errand};
+use super::{Machine, Notice, Phase, batch::Stage, calls::Errand};
 use crate::{delivery::DeliveryId, error::SourceError, on_drop::OnDrop};
 
 impl Machine {
@@ -43,7 +43,7 @@ impl Machine {
         }
         self.phase = Phase::Closing {
             cause,
-            deadline: now + self.settings.close_budget,
+            deadline: now.checked_add(self.settings.close_budget),
         };
         self.revoked += 1;
         self.buffer.retain(|_| false);
@@ -119,13 +119,19 @@ impl Machine {
         };
         let (acknowledgements, releases) = self.unfinished();
         let finished = acknowledgements == 0 && releases == 0 && self.streams.count() == 0;
-        if !finished && now < *deadline {
+        if !finished && deadline.is_none_or(|deadline| now < deadline) {
             return;
         }
         let cause = cause.clone();
-        if self.error.is_none() && acknowledgements + releases > 0 {
-            self.error = Some(SourceError::CloseTimedOut {
-                after: self.settings.close_budget,
+        if acknowledgements + releases > 0 {
+            // Whoever dropped the source reads no error any more.
+            self.tell(Notice::CloseTimedOut {
+                acknowledgements,
+                releases,
+            });
+            let after = self.settings.close_budget;
+            self.error.get_or_insert(SourceError::CloseTimedOut {
+                after,
                 acknowledgements,
                 releases,
             });

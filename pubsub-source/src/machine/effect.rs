@@ -132,6 +132,11 @@ pub(crate) enum Notice {
     SeenOverflowed { ids: u64, limit: usize },
     /// What a restored state names was recognised and acknowledged for the first time.
     Recognised { ids: usize },
+    /// A source ended before everything was confirmed.
+    CloseTimedOut {
+        acknowledgements: usize,
+        releases: usize,
+    },
     /// A call failed and is sent again.
     CallFails { method: CallMethod, attempts: u32 },
 }

@@ -84,8 +84,25 @@ impl Machine {
         }
     }
 
-    /// A message that the handle had taken was not handed out and never will be.
+    /// A message that the handle had taken was not handed out and never will be, since its lease is
+    /// over or the source ends.
     pub(crate) fn withdraw(&mut self, now: Instant, delivery: DeliveryId, left: Limits) {
+        self.let_go(now, delivery, left, Self::part_with);
+    }
+
+    /// A message that the handle had taken is of no use to the host: it is given back at once,
+    /// whatever becomes of leases when the source ends.
+    pub(crate) fn turn_down(&mut self, now: Instant, delivery: DeliveryId, left: Limits) {
+        self.let_go(now, delivery, left, |machine, id| machine.give_back(id, 0));
+    }
+
+    fn let_go(
+        &mut self,
+        now: Instant,
+        delivery: DeliveryId,
+        left: Limits,
+        part_with: impl FnOnce(&mut Self, DeliveryId),
+    ) {
         let id = self.deliveries.current(delivery);
         self.withdraw_one(delivery);
         if self.deliveries.stage(id) == Stage::Buffered {
@@ -95,7 +112,7 @@ impl Machine {
             } else if marks.has(Marks::REVOKED) {
                 self.deliveries.settle(id, Outcome::Lapsed);
             } else {
-                self.part_with(id);
+                part_with(self, id);
             }
         }
         if self.deliveries.stage(id) == Stage::Superseded {

@@ -45,7 +45,7 @@ impl Machine {
         };
         let closing = match self.phase {
             Phase::Running => None,
-            Phase::Closing { deadline, .. } => return Some(deadline),
+            Phase::Closing { deadline, .. } => return deadline,
             Phase::Closed { .. } => return None,
         };
         let unread = self.unread_since.map(|since| since + self.lease / UNREAD);
@@ -209,7 +209,8 @@ impl Machine {
         let mut overdue = 0;
         let mut buffered = Vec::new();
         while let Some((batch, received)) = self.deliveries.oldest_from(self.hold_cursor) {
-            if received + self.settings.max_hold > now {
+            let over = received.checked_add(self.settings.max_hold);
+            if over.is_none_or(|over| over > now) {
                 break;
             }
             self.hold_cursor = batch + 1;
@@ -257,7 +258,8 @@ impl Machine {
             return None;
         }
         let since = match (self.last_checkpoint, self.settles_itself) {
-            (Some(last), _) => last,
+            // Late is only a checkpoint that something waits for.
+            (Some(last), _) => last.max(self.deliveries.oldest_from(0)?.1),
             (None, true) => return None,
             (None, false) => self.first_message?,
         };
@@ -272,10 +274,8 @@ impl Machine {
         match self.last_checkpoint {
             Some(last) => {
                 self.late_told = true;
-                if held > 0 {
-                    let waited = now.saturating_duration_since(last);
-                    self.tell(Notice::CheckpointLate { waited });
-                }
+                let waited = now.saturating_duration_since(last);
+                self.tell(Notice::CheckpointLate { waited });
             }
             None if held > 0 => self.fail(
                 now,

@@ -272,6 +272,7 @@ impl World {
             | Notice::HoldTooShort { .. }
             | Notice::SeenOverflowed { .. }
             | Notice::Recognised { .. }
+            | Notice::CloseTimedOut { .. }
             | Notice::CallFails { .. } => {}
         }
     }

@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl PubsubSource {
-    /// Waits for the next message to hand out its records. It stays in hand until it is finished, put
+    /// Waits for the next message to hand out its records. It stays in hand until it is finished, given
     /// back or revoked; only then may the next one be opened.
     pub(crate) fn poll_open(
         &mut self,
@@ -73,8 +73,8 @@ impl PubsubSource {
     }
 
     /// Gives the message in hand back at once.
-    pub(crate) fn put_back(&mut self) {
-        self.opened_split().put_back();
+    pub(crate) fn turn_down(&mut self) {
+        self.opened_split().turn_down();
     }
 
     /// Ends the source over the message in hand. The next poll gives the error.

@@ -34,12 +34,12 @@ impl SplitReader {
     }
 
     /// Gives the message in hand back at once.
-    pub(crate) fn put_back(&mut self) {
+    pub(crate) fn turn_down(&mut self) {
         let now = driver::now();
         let out = &mut self.out;
         drop(
             self.shared
-                .with(|state| out.put_back(&mut state.machine, now)),
+                .with(|state| out.turn_down(&mut state.machine, now)),
         );
     }
 

@@ -10,7 +10,7 @@ use std::{
 use connector_core::{Checkpoint, CheckpointError, Epoch};
 use futures::{FutureExt, StreamExt};
 use gcp_emulator::pubsub::proto::{DeadLetterPolicy, Subscription};
-use pubsub_source::{DecodeFailure, Message, SourceError};
+use pubsub_source::{DecodeFailure, Message, OnDrop, SourceError};
 use tracing::{
     Event, Level, Metadata, Subscriber,
     field::{Field, Visit},
@@ -190,19 +190,7 @@ async fn ten_thousand_dropped_messages_are_twenty_lines_in_the_log() {
 async fn a_nacked_message_goes_to_the_dead_letters_and_repeats_no_record() {
     let warnings = Warnings::default();
     let _listening = tracing::subscriber::set_default(warnings.clone());
-    let world = World::new();
-    world.emulator.create_topic(DEAD).unwrap();
-    world.emulator.delete_subscription(SUBSCRIPTION).unwrap();
-    let with_policy = |settings: &mut Subscription| {
-        settings.dead_letter_policy = Some(DeadLetterPolicy {
-            dead_letter_topic: DEAD.to_owned(),
-            max_delivery_attempts: 5,
-        });
-    };
-    let created = world
-        .emulator
-        .create_subscription(SUBSCRIPTION, TOPIC, with_policy);
-    created.unwrap();
+    let world = with_dead_letters();
     world.publish_lines(&["a", "b", "!", "c"]);
     world.publish_lines(&["after"]);
     let builder = world.source().decode_failure(DecodeFailure::Nack);
@@ -219,6 +207,21 @@ async fn a_nacked_message_goes_to_the_dead_letters_and_repeats_no_record() {
     let lines = warnings.lines();
     assert_eq!(lines.len(), 5, "{lines:?}");
     assert!(lines[4].contains("attempt=5") && lines[4].contains("records=2"));
+}
+
+/// What becomes of leases when a source ends is another question.
+#[tokio::test(start_paused = true)]
+async fn a_nacked_message_is_given_back_at_once_whatever_a_source_does_when_it_ends() {
+    for choice in [OnDrop::Lapse, OnDrop::ReleaseAfter(SECOND * 600)] {
+        let world = with_dead_letters();
+        world.publish_lines(&["!"]);
+        let builder = world.source().decode_failure(DecodeFailure::Nack);
+        let mut source = builder.on_drop(choice).build().unwrap().decode(to_lines());
+        let nothing = tokio::time::timeout(SECOND * 10, source.next()).await;
+        assert!(nothing.is_err(), "{nothing:?}");
+        let dead = world.emulator.observe().topic(DEAD).published;
+        assert_eq!((dead, source.stats().decode_nacked), (1, 5), "{choice:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -252,6 +255,24 @@ async fn a_panic_of_the_decoder_is_the_hosts_and_acknowledges_nothing() {
     let mut source = source.decode(to_lines());
     assert_eq!(everything(&mut source).await, ["b", "c"]);
     assert_eq!(world.acked(), 0);
+}
+
+/// A world whose subscription gives a message up after five attempts.
+fn with_dead_letters() -> World {
+    let world = World::new();
+    world.emulator.create_topic(DEAD).unwrap();
+    world.emulator.delete_subscription(SUBSCRIPTION).unwrap();
+    let with_policy = |settings: &mut Subscription| {
+        settings.dead_letter_policy = Some(DeadLetterPolicy {
+            dead_letter_topic: DEAD.to_owned(),
+            max_delivery_attempts: 5,
+        });
+    };
+    let created = world
+        .emulator
+        .create_subscription(SUBSCRIPTION, TOPIC, with_policy);
+    created.unwrap();
+    world
 }
 
 async fn read_texts(source: &mut pubsub_source::PubsubSource, count: usize) -> Vec<String> {

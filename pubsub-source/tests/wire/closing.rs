@@ -145,6 +145,30 @@ async fn an_acknowledgement_that_is_committed_just_before_the_drop_reaches_the_s
     world.until_acked(1).await;
 }
 
+/// Whoever wants to wait for ever says so with the longest time there is.
+#[tokio::test(start_paused = true)]
+async fn times_beyond_all_clocks_are_never_over() {
+    let world = World::new();
+    world.publish(0..10);
+    let mut source = world
+        .source()
+        .max_hold(Duration::MAX)
+        .stall_after(Duration::MAX)
+        .confirm_acks(Duration::MAX)
+        .close_budget(Duration::MAX)
+        .build()
+        .unwrap();
+    read(&mut source, 4).await;
+    seal(&mut source, 1).await;
+    tokio::time::sleep(SECOND * 7200).await;
+    assert_eq!(commit(&mut source, 1).await.settled, 4);
+    let down = Rule::on(Method::ModifyAckDeadline).times(20);
+    let down = down.then(Fault::answer(Code::Unavailable, ""));
+    world.emulator.faults().add(down);
+    source.close().await.unwrap();
+    assert_eq!(world.record().nacks, 6);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_release_that_fails_is_tried_again() {
     let world = World::with(

@@ -270,14 +270,18 @@ async fn a_subscription_that_is_deleted_meanwhile_ends_the_source() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_response_that_never_can_be_read_ends_the_source_after_a_few_tries() {
+async fn an_answer_that_no_new_stream_changes_ends_the_source_with_the_services_words() {
     let world = World::new();
     world.emulator.faults().add(
         Rule::on(Method::StreamingPull).then(Fault::answer(gcp_emulator::Code::DataLoss, "gone")),
     );
     let mut source = world.source().build().unwrap();
     let error = last_word(&mut source).await;
-    assert!(matches!(error, SourceError::Refused { .. }), "{error:?}");
+    let SourceError::Refused { cause, .. } = &error else {
+        panic!("{error:?}")
+    };
+    assert!(cause.to_string().contains("gone"), "{cause}");
+    assert_eq!(world.emulator.observe().count(Method::StreamingPull), 1);
 }
 
 #[tokio::test(start_paused = true)]

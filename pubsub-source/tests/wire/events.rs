@@ -48,6 +48,49 @@ async fn an_outage_is_told_and_does_not_flood_the_log() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_error_that_a_host_never_read_is_in_the_log_when_it_drops_the_source() {
+    let loud = Loud::default();
+    let _listening = tracing::subscriber::set_default(loud.clone());
+    let world = World::new();
+    let unread = |loud: &Loud| loud.matching("before its host read the error");
+    for read in [false, true] {
+        let mut source = world.source().build().unwrap();
+        nothing_for(&mut source, SECOND).await;
+        let gone = Fault::answer(Code::PermissionDenied, "not any more");
+        let rule = Rule::on(Method::StreamingPull).then(gone);
+        let rule = world.emulator.faults().add(rule);
+        world.emulator.drop_connections();
+        tokio::time::sleep(SECOND * 60).await;
+        if read {
+            last_word(&mut source).await;
+        }
+        drop(source);
+        assert_eq!(unread(&loud).len(), 1, "{:?}", loud.lines());
+        assert!(world.emulator.faults().remove(rule));
+    }
+    assert!(unread(&loud)[0].contains("not allowed to read subscription"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_source_that_could_not_give_everything_back_says_so() {
+    let loud = Loud::default();
+    let _listening = tracing::subscriber::set_default(loud.clone());
+    let world = World::new();
+    world.publish(0..10);
+    let mut source = world.source().build().unwrap();
+    read(&mut source, 4).await;
+    let deaf = Rule::on(Method::ModifyAckDeadline).then(Fault::Never);
+    world.emulator.faults().add(deaf);
+    drop(source);
+    tokio::time::sleep(SECOND * 10).await;
+    let lines = loud.matching("ended before the service confirmed everything");
+    let [line] = &lines[..] else {
+        panic!("{:?}", loud.lines())
+    };
+    assert!(line.contains("releases=10"), "{line}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_source_that_finds_no_room_in_a_shared_budget_names_who_has_it() {
     let loud = Loud::default();
     let _listening = tracing::subscriber::set_default(loud.clone());

@@ -13,7 +13,7 @@ use gcp_wire::{
 };
 use pubsub_source::{
     Endpoint, Preparation, Prepared, SourceBuilder, SplitPlan, StartRecord, StartStore,
-    SubscriptionName, prepare,
+    SubscriptionCreation, SubscriptionName, prepare,
 };
 
 use crate::world::*;
@@ -103,6 +103,28 @@ impl StartStore for Kept {
         }
         Ok(())
     }
+}
+
+/// A subscription that does not exist at first.
+pub const NEW: &str = "projects/demo-project/subscriptions/new";
+
+/// The settings to create one with.
+pub fn creation() -> SubscriptionCreation {
+    SubscriptionCreation::builder(TOPIC.parse().unwrap())
+        .build()
+        .unwrap()
+}
+
+/// The error and everything behind it.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text += ": ";
+        text += &error.to_string();
+        source = error.source();
+    }
+    text
 }
 
 pub fn name(subscription: &str) -> SubscriptionName {

@@ -10,27 +10,7 @@ use pubsub_source::{
 
 use crate::{job::*, log::Loud, world::*};
 
-const NEW: &str = "projects/demo-project/subscriptions/new";
-
 const SECOND: Duration = Duration::from_secs(1);
-
-/// The error and everything behind it.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text += ": ";
-        text += &error.to_string();
-        source = error.source();
-    }
-    text
-}
-
-fn creation() -> SubscriptionCreation {
-    SubscriptionCreation::builder(TOPIC.parse().unwrap())
-        .build()
-        .unwrap()
-}
 
 #[tokio::test(start_paused = true)]
 async fn a_missing_subscription_is_created_with_its_own_settings_and_nothing_else() {
@@ -157,106 +137,6 @@ async fn what_is_not_allowed_is_told_with_the_permission_and_a_role() {
             assert!(text.contains(part), "{part} is missing: {text}");
         }
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_may_pass_is_tried_again_and_an_answer_that_was_lost_does_no_harm() {
-    let methods = [
-        Method::GetSubscription,
-        Method::GetTopic,
-        Method::CreateSubscription,
-        Method::Seek,
-    ];
-    for code in [Code::Unavailable, Code::Internal, Code::ResourceExhausted] {
-        let world = World::new();
-        for method in methods {
-            let faults = world.emulator.faults();
-            // The first has no effect, the second has, and neither is answered well.
-            faults.add(Rule::on(method).once().then(Fault::answer(code, "later")));
-            let lost = Fault::answer(code, "lost").after_effect();
-            faults.add(Rule::on(method).once().then(lost));
-        }
-        let mut kept = Kept::default();
-        world
-            .prepare(&[NEW], 1)
-            .create(name(NEW), creation())
-            .start(StartPosition::Earliest)
-            .run(&mut kept)
-            .await
-            .unwrap();
-        assert!(kept.record().unwrap().is_done());
-        for method in methods {
-            assert!(world.count(method) >= 3, "{method:?}");
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_service_that_stays_away_is_given_up_after_the_progress_timeout_by_name() {
-    for unreachable in [true, false] {
-        let world = World::new();
-        if unreachable {
-            world.emulator.refuse_connections(true).await.unwrap();
-        } else {
-            let never = Rule::on(Method::GetSubscription).then(Fault::Never);
-            world.emulator.faults().add(never);
-        }
-        let begun = tokio::time::Instant::now();
-        let error = world
-            .prepare(&[SUBSCRIPTION], 1)
-            .progress_timeout(SECOND * 30)
-            .run(&mut Unrecorded)
-            .await
-            .unwrap_err();
-        let took = begun.elapsed();
-        assert!(took <= SECOND * 51, "{took:?}");
-        assert!(took >= SECOND * 20, "{took:?}");
-        let text = chain(&error);
-        assert!(matches!(error, PrepareError::Unanswered { .. }), "{text}");
-        assert!(text.contains("look at subscription"), "{text}");
-        assert!(text.contains(SUBSCRIPTION), "{text}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_long_list_of_subscriptions_may_take_longer_than_the_timeout_while_it_goes_on() {
-    let world = World::new();
-    let names: Vec<String> = (0..40)
-        .map(|number| format!("projects/demo-project/subscriptions/many-{number}"))
-        .collect();
-    for subscription in &names {
-        world
-            .emulator
-            .create_subscription(subscription, TOPIC, |_| {})
-            .unwrap();
-    }
-    let slow = Rule::on(Method::GetSubscription).then(Fault::Delay(SECOND * 4));
-    world.emulator.faults().add(slow);
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let begun = tokio::time::Instant::now();
-    let prepared = world
-        .prepare(&names, 1)
-        .progress_timeout(SECOND * 5)
-        .run(&mut Unrecorded)
-        .await;
-    prepared.unwrap();
-    assert!(begun.elapsed() >= SECOND * 20, "eight at a time");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_new_subscription_that_is_not_known_everywhere_yet_is_waited_for() {
-    let world = World::new();
-    let unknown = Fault::answer(Code::NotFound, "Resource not found (resource=new).");
-    let rule = Rule::on(Method::Seek).times(3).then(unknown);
-    let rule = world.emulator.faults().add(rule);
-    world
-        .prepare(&[NEW], 1)
-        .create(name(NEW), creation())
-        .start(StartPosition::Earliest)
-        .run(&mut Unrecorded)
-        .await
-        .unwrap();
-    assert_eq!(world.emulator.faults().fired(rule), 3);
 }
 
 #[tokio::test(start_paused = true)]
@@ -388,24 +268,6 @@ async fn giving_back_what_cannot_be_decoded_needs_a_dead_letter_policy() {
         matches!(error, PrepareError::CreationWithoutDeadLetters { .. }),
         "{error}"
     );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_service_that_asks_for_a_longer_pause_than_the_start_has_gets_one_last_attempt() {
-    let world = World::new();
-    let exhausted = Fault::answer(Code::ResourceExhausted, "a quota is used up");
-    let rule = Rule::on(Method::GetSubscription).then(exhausted);
-    let rule = world.emulator.faults().add(rule);
-    let begun = tokio::time::Instant::now();
-    let error = world
-        .prepare(&[SUBSCRIPTION], 1)
-        .progress_timeout(SECOND * 3)
-        .run(&mut Unrecorded)
-        .await
-        .unwrap_err();
-    assert!(matches!(error, PrepareError::Unanswered { .. }), "{error}");
-    assert_eq!(begun.elapsed().as_secs(), 3, "to its end, and no longer");
-    assert!(world.emulator.faults().fired(rule) >= 5);
 }
 
 #[tokio::test(start_paused = true)]

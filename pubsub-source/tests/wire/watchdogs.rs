@@ -46,6 +46,24 @@ async fn an_idle_host_is_not_late() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_host_that_was_idle_is_late_once_something_waits_for_its_checkpoint() {
+    let loud = Loud::default();
+    let _listening = tracing::subscriber::set_default(loud.clone());
+    let world = World::new();
+    let mut source = world.source().build().unwrap();
+    nothing_for(&mut source, SECOND).await;
+    seal(&mut source, 1).await;
+    nothing_for(&mut source, SECOND * 3600).await;
+    world.publish([1]);
+    read(&mut source, 1).await;
+    nothing_for(&mut source, SECOND * 599).await;
+    assert_eq!(loud.count(), 0, "{:?}", loud.lines());
+    nothing_for(&mut source, SECOND * 1200).await;
+    let late = loud.matching("No checkpoint was taken for long");
+    assert_eq!(late.len(), 1, "{:?}", loud.lines());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_wait_of_zero_watches_nothing() {
     let world = World::new();
     world.publish([1]);

@@ -1,0 +1,156 @@
+use gcp_wire::{Code, proto::pubsub::ModifyAckDeadlineRequest};
+use prost::Message as _;
+
+use super::*;
+use crate::{
+    machine::{CallMethod, Effect, Restoration},
+    on_drop::OnDrop,
+    settings::Settings,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A machine with one open stream.
+struct Open {
+    machine: Machine,
+    now: Instant,
+    stream: StreamId,
+    next: u64,
+}
+
+impl Open {
+    fn new(settings: Settings) -> Self {
+        let now = crate::driver::now();
+        let subscription = "projects/demo-project/subscriptions/s11".parse().unwrap();
+        let restoration = Restoration::default();
+        let mut machine = Machine::new(now, subscription, "a-source".into(), settings, restoration);
+        machine.start(now);
+        let stream = opened(&mut machine, now).expect("a stream opens");
+        Self {
+            machine,
+            now,
+            stream,
+            next: 1,
+        }
+    }
+
+    /// Delivers one message more.
+    fn deliver(&mut self) {
+        self.deliver_after(Duration::ZERO);
+    }
+
+    /// Delivers one message more, which the server sent so long ago.
+    fn deliver_after(&mut self, under_way: Duration) {
+        let mut ack_ids = AckIds::default();
+        assert!(ack_ids.push(self.next.to_string().as_bytes()));
+        let pulled = Pulled {
+            messages: vec![Message::fake(self.next, 10)],
+            keys: vec![MessageKey::Number(self.next)],
+            ack_ids,
+            leased_since: self.now.checked_sub(under_way).unwrap(),
+            exactly_once: None,
+            ordered: None,
+        };
+        self.next += 1;
+        self.machine
+            .handle_response(self.now, 0.0, self.stream, pulled);
+    }
+
+    /// A response comes that cannot be read; the next stream opens, unless it was the last straw.
+    fn fail_to_read(&mut self) {
+        let cause = RpcError::status("StreamingPull", Code::Internal, "a wrong wire type");
+        self.machine
+            .handle_undecodable(self.now, 0.0, self.stream, cause);
+        self.wait(SECOND * 20);
+    }
+
+    fn wait(&mut self, span: Duration) {
+        self.now += span;
+        self.machine.handle_timeout(self.now);
+        if let Some(stream) = opened(&mut self.machine, self.now) {
+            self.stream = stream;
+        }
+    }
+
+    /// The seconds for which each id of the requests that are sent now is leased, or held back.
+    fn modified(&mut self) -> Vec<i32> {
+        let mut seconds = Vec::new();
+        while let Some(effect) = self.machine.poll_effect(self.now) {
+            if let Effect::Call { method, body, .. } = effect {
+                assert_eq!(method, CallMethod::ModifyAckDeadline);
+                let request = ModifyAckDeadlineRequest::decode(body).unwrap();
+                seconds.extend(request.ack_ids.iter().map(|_| request.ack_deadline_seconds));
+            }
+        }
+        seconds
+    }
+}
+
+fn opened(machine: &mut Machine, now: Instant) -> Option<StreamId> {
+    let mut newest = None;
+    while let Some(effect) = machine.poll_effect(now) {
+        if let Effect::Open { stream, .. } = effect {
+            machine.handle_opened(now, stream);
+            newest = Some(stream);
+        }
+    }
+    newest
+}
+
+#[test]
+fn what_arrives_while_a_source_ends_is_treated_like_what_it_held() {
+    for (choice, expected) in [
+        (None, vec![0, 0]),
+        (Some(OnDrop::Release), vec![0, 0]),
+        (Some(OnDrop::Lapse), vec![]),
+        (Some(OnDrop::ReleaseAfter(SECOND * 30)), vec![30, 30]),
+    ] {
+        let mut open = Open::new(Settings {
+            on_drop: choice,
+            ..Settings::default()
+        });
+        open.deliver();
+        open.machine.close(open.now);
+        open.deliver();
+        assert_eq!(open.modified(), expected, "{choice:?}");
+        open.machine.check_invariants();
+    }
+}
+
+/// The server counts a lease from when it sent the message.
+#[test]
+fn what_was_on_its_way_for_long_is_extended_when_it_arrives() {
+    let mut open = Open::new(Settings::default());
+    let lease = open.machine.lease;
+    open.deliver_after(lease / PAUSE);
+    assert_eq!(open.modified(), [0; 0]);
+    open.deliver_after(lease / PAUSE + SECOND);
+    assert_eq!(open.modified(), [60]);
+}
+
+#[test]
+fn a_response_that_never_can_be_read_ends_the_source_although_others_can_be() {
+    let mut open = Open::new(Settings::default());
+    for tries in 1..=DECODE_TRIES {
+        assert!(open.machine.closed().is_none(), "before try {tries}");
+        open.deliver();
+        open.fail_to_read();
+    }
+    let error = open.machine.take_error().expect("the source ends");
+    assert!(
+        matches!(error, SourceError::Undecodable { tries, .. } if tries == DECODE_TRIES),
+        "{error:?}"
+    );
+    let text = error.to_string();
+    assert!(text.contains("5 times") && text.contains("s11"), "{text}");
+}
+
+#[test]
+fn responses_that_cannot_be_read_once_in_a_while_do_not_end_the_source() {
+    let mut open = Open::new(Settings::default());
+    for _ in 0..3 * DECODE_TRIES {
+        open.fail_to_read();
+        open.wait(SECOND * 700);
+        assert!(open.machine.closed().is_none());
+    }
+}
