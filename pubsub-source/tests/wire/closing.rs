@@ -162,7 +162,7 @@ async fn times_beyond_all_clocks_are_never_over() {
     seal(&mut source, 1).await;
     tokio::time::sleep(SECOND * 7200).await;
     assert_eq!(commit(&mut source, 1).await.settled, 4);
-    let down = Rule::on(Method::ModifyAckDeadline).times(20);
+    let down = Rule::on(Method::ModifyAckDeadline).times(6);
     let down = down.then(Fault::answer(Code::Unavailable, ""));
     world.emulator.faults().add(down);
     source.close().await.unwrap();

@@ -56,6 +56,8 @@ async fn a_stop_ends_a_stream_that_waits_for_a_message() {
     nothing_for(&mut source, SECOND).await;
     source.stop();
     assert_eq!(rest(&mut source).await, [0; 0]);
+    // The service has seen the end of the stream too.
+    tokio::time::sleep(SECOND).await;
     world.publish([1]);
     assert!(source.next().await.is_none());
     source.close().await.unwrap();
