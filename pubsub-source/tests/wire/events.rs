@@ -91,6 +91,34 @@ async fn a_dropped_source_that_could_not_give_everything_back_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_seen_window_that_is_too_small_for_its_state_says_how_many_ids_it_lost() {
+    let loud = Loud::default();
+    let _listening = tracing::subscriber::set_default(loud.clone());
+    let world = World::new();
+    world.publish(0..5);
+    let mut source = world.source().build().unwrap();
+    read(&mut source, 5).await;
+    let state = seal(&mut source, 1).await;
+    source.close().await.unwrap();
+    let restored = restored(1, &state);
+    let small = world.source().seen_limit(3).restore([restored]);
+    let mut source = small.build().unwrap();
+    // Those come again, and nothing is lost.
+    assert_eq!(read(&mut source, 2).await.len(), 2);
+    nothing_for(&mut source, SECOND * 60).await;
+    let stats = source.stats();
+    assert_eq!((stats.seen_overflowed, stats.recognised), (2, 3));
+    let lines = loud.matching("The seen window is full");
+    let [line] = &lines[..] else {
+        panic!("{:?}", loud.lines())
+    };
+    assert!(
+        line.contains("ids=2") && line.contains("seen_limit=3"),
+        "{line}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_source_that_finds_no_room_in_a_shared_budget_names_who_has_it() {
     let loud = Loud::default();
     let _listening = tracing::subscriber::set_default(loud.clone());
