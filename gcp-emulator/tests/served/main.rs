@@ -15,3 +15,4 @@ mod pulling;
 mod queues;
 mod streams_under_faults;
 mod tasks;
+mod transport_faults;
