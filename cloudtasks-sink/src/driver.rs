@@ -6,6 +6,7 @@ pub(crate) mod clock;
 mod published;
 mod receipts;
 mod shared;
+mod skew;
 
 pub(crate) use shared::Shared;
 
@@ -43,15 +44,13 @@ pub(crate) struct Driver {
     published: published::Published,
 }
 
-/// An answer of the service.
+/// An answer of the service. A duration says that its clock is so far from ours that it matters.
 enum Answered {
-    Create(RecordId, Answer),
+    Create(RecordId, Answer, Option<Duration>),
     /// The call was not made: it had become too late.
     Late(RecordId),
     LateBatch(CallId),
-    /// As `Create`, by a service whose clock is this far from ours.
-    Apart(RecordId, Answer, Duration),
-    Batch(CallId, Result<Operation, RpcError>),
+    Batch(CallId, Result<Operation, RpcError>, Option<Duration>),
     Operation(CallId, Result<Operation, RpcError>),
     Queue(QueueName, Result<Box<Queue>, RpcError>),
 }
@@ -221,21 +220,18 @@ impl Driver {
         let mut inner = self.shared.lock();
         inner.machine.handle_time_of_day(self.shared.wall().now());
         for answer in answers {
+            let mut too_far = None;
             match answer {
-                Answered::Create(record, answer) => {
+                Answered::Create(record, answer, apart) => {
+                    too_far = apart;
                     inner
                         .machine
                         .handle_answer(now, record, answer, fastrand::f64());
-                }
-                Answered::Apart(record, answer, apart) => {
-                    inner
-                        .machine
-                        .handle_answer(now, record, answer, fastrand::f64());
-                    inner.machine.fail(SinkError::ClockApart { apart });
                 }
                 Answered::Late(record) => inner.machine.handle_late(now, record),
                 Answered::LateBatch(call) => inner.machine.handle_late_batch(now, call),
-                Answered::Batch(call, answer) => {
+                Answered::Batch(call, answer, apart) => {
+                    too_far = apart;
                     inner
                         .machine
                         .handle_batch_created(now, call, answer, fastrand::f64);
@@ -250,6 +246,10 @@ impl Driver {
                         .machine
                         .handle_operation(now, call, answer, fastrand::f64);
                 }
+            }
+            // What was made was made; what is not is no longer bounded by a clock.
+            if let Some(apart) = too_far {
+                inner.machine.fail(SinkError::ClockApart { apart });
             }
         }
     }

@@ -299,6 +299,7 @@ impl Machine {
             pending_bytes: number(self.inflight.held().bytes),
             consecutive_rejections: self.streak.length().into(),
             queues_stopped: number(stopped),
+            window_used_percent: self.window_used(),
             ..self.stats
         }
     }

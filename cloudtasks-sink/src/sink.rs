@@ -128,7 +128,9 @@ impl<R> CloudTasksSink<R> {
     /// What the sink did and holds, in numbers.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        self.shared.lock().machine.stats()
+        let mut inner = self.shared.lock();
+        inner.machine.handle_time_of_day(self.shared.wall().now());
+        inner.machine.stats()
     }
 
     /// What the sink did for each queue, as far as the builder's

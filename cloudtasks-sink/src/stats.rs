@@ -90,6 +90,9 @@ stats! {
     consecutive_rejections: Gauge,
     /// Queues that were paused or disabled when they were last looked at.
     queues_stopped: Gauge,
+    /// How much of the time to its recovery deadline the oldest committed task without a verdict has
+    /// used, in hundredths; 0 without such a task. At 100 it is kept aside as expired.
+    window_used_percent: Gauge,
 }
 
 /// What a sink did for one queue.

@@ -184,6 +184,7 @@ async fn the_numbers_are_published_under_the_same_names_and_labelled_by_instance
         ("skipped", stats.skipped),
         ("unexpected_duplicates", stats.unexpected_duplicates),
         ("waiting", 0),
+        ("window_used_percent", 0),
         ("with_handler", 0),
     ];
     let expected: BTreeMap<String, String> = expected

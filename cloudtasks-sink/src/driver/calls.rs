@@ -8,16 +8,12 @@ use gcp_wire::proto::longrunning::GetOperationRequest;
 use gcp_wire::proto::tasks::GetQueueRequest;
 use gcp_wire::{EncodedBody, QueueName, method};
 
-use super::clock::WallClock;
-use super::{Answered, Driver};
+use super::{Answered, Driver, skew};
 use crate::event;
 use crate::machine::{Answer, CallId, RecordId};
 
 /// How long the first look at a queue may hold up the queue's records.
 const LOOK_DEADLINE: Duration = Duration::from_secs(5);
-
-/// How far two clocks may be apart. The margin of a recovery deadline is ten times that at least.
-const CLOCKS_MAY_DIFFER: Duration = Duration::from_secs(60);
 
 impl Driver {
     pub(super) fn create(
@@ -42,17 +38,11 @@ impl Driver {
                 connection.call_encoded(&method::CREATE_TASK, queue.as_str(), body, deadline);
             match event::within(span, call).await {
                 Ok(task) => {
-                    let apart = not_after
-                        .and(task.create_time)
-                        .and_then(|time| SystemTime::try_from(time).ok())
-                        .and_then(|time| clocks_apart(time, sent, &wall));
-                    let answer = Answer::Created(task.name);
-                    match apart {
-                        Some(apart) => Answered::Apart(record, answer, apart),
-                        None => Answered::Create(record, answer),
-                    }
+                    let judged = not_after.and(Some(&task));
+                    let apart = judged.and_then(|task| skew::of_task(task, sent, wall.now()));
+                    Answered::Create(record, Answer::Created(task.name), apart)
                 }
-                Err(error) => Answered::Create(record, Answer::Failed(error)),
+                Err(error) => Answered::Create(record, Answer::Failed(error), None),
             }
         };
         self.calls.push(call.boxed());
@@ -70,14 +60,17 @@ impl Driver {
         let wall = self.shared.wall().clone();
         let span = event::creating_batch(self.shared.instance(), &queue, id);
         let call = async move {
-            if not_after.is_some_and(|until| wall.now() > until) {
+            let sent = wall.now();
+            if not_after.is_some_and(|until| sent > until) {
                 return Answered::LateBatch(id);
             }
             let body = EncodedBody::from(request);
             let method = &method::BATCH_CREATE_TASKS;
             let call = connection.call_encoded(method, queue.as_str(), body, deadline);
             let outcome = event::within(span, call).await;
-            Answered::Batch(id, outcome)
+            let judged = not_after.and(outcome.as_ref().ok());
+            let apart = judged.and_then(|made| skew::of_batch(made, sent, wall.now()));
+            Answered::Batch(id, outcome, apart)
         };
         self.calls.push(call.boxed());
     }
@@ -111,13 +104,4 @@ impl Driver {
         };
         self.calls.push(call.boxed());
     }
-}
-
-/// How far the service's clock is from ours, when that is more than clocks may differ. It made the
-/// task between `sent` and now.
-fn clocks_apart(created: SystemTime, sent: SystemTime, wall: &WallClock) -> Option<Duration> {
-    let ahead = created.duration_since(wall.now()).unwrap_or_default();
-    // The service tells whole seconds.
-    let behind = sent.duration_since(created).unwrap_or_default();
-    Some(ahead.max(behind)).filter(|apart| *apart > CLOCKS_MAY_DIFFER)
 }

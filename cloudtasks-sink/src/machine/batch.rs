@@ -9,12 +9,13 @@ mod invariants;
 mod lane;
 mod outcome;
 mod recall;
+mod running;
 
 pub(crate) use call::CallId;
 pub(super) use outcome::Answered;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use gcp_wire::proto::longrunning::Operation;
@@ -52,6 +53,8 @@ pub(super) struct Batches {
     again: VecDeque<CallId>,
     due: BTreeSet<(Instant, CallId)>,
     sent: usize,
+    /// How long an operation may go on before its tasks are asked for in another call.
+    patience: Option<Duration>,
 }
 
 /// What the driver is to call.
@@ -91,6 +94,7 @@ impl Batches {
             again: VecDeque::new(),
             due: BTreeSet::new(),
             sent: 0,
+            patience: None,
         }
     }
 
@@ -246,12 +250,7 @@ impl Batches {
     ) -> Answered {
         call.named_by(operation);
         match outcome::verdicts(operation, call.items.len()) {
-            outcome::Verdicts::Running => {
-                call.polls = call.polls.saturating_add(1);
-                let delay = self.retries.backoff().jittered(call.polls, random);
-                self.park(now.checked_add(delay).unwrap_or(now), id, call, Step::Read);
-                Answered::default()
-            }
+            outcome::Verdicts::Running => self.wait_for(now, id, call, random),
             outcome::Verdicts::Each(mut verdicts) => self.answer_all(call, |index| {
                 std::mem::replace(&mut verdicts[index], Answer::Created(String::new()))
             }),

@@ -1,7 +1,9 @@
 //! The records without a verdict.
 
+mod deadlines;
+
 use std::collections::{BTreeMap, VecDeque};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use connector_core::ledger::Place;
 use connector_core::{Cause, Limits, RejectedReason};
@@ -10,6 +12,7 @@ use gcp_wire::QueueName;
 use super::staged::Release;
 use crate::naming::Named;
 use crate::request::Request;
+use deadlines::Deadlines;
 
 /// Names a record that the sink accepted. Ascending in the order of acceptance, never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -143,6 +146,7 @@ pub(super) struct InFlight {
     streams: usize,
     sent: usize,
     staged: usize,
+    deadlines: Deadlines,
     next: u64,
     held: Limits,
 }
@@ -155,6 +159,7 @@ impl InFlight {
             streams,
             sent: 0,
             staged: 0,
+            deadlines: Deadlines::new(),
             next: 0,
             held: Limits::new(0, 0),
         }
@@ -170,6 +175,9 @@ impl InFlight {
         self.next += 1;
         self.held.items += record.held.items;
         self.held.bytes += record.held.bytes;
+        if let Some(release) = &record.release {
+            self.deadlines.add(release);
+        }
         match record.stage {
             Stage::Waiting => self.waiting.push_back(id),
             Stage::Staged => self.staged += 1,
@@ -190,6 +198,7 @@ impl InFlight {
             && record.stage == Stage::Staged
         {
             record.stage = Stage::Waiting;
+            self.deadlines.add(&release);
             record.release = Some(release);
             self.staged -= 1;
             self.waiting.push_back(id);
@@ -270,6 +279,9 @@ impl InFlight {
         let record = self.records.remove(&id)?;
         self.held.items -= record.held.items;
         self.held.bytes -= record.held.bytes;
+        if let Some(release) = &record.release {
+            self.deadlines.remove(release);
+        }
         Some(record)
     }
 
@@ -316,6 +328,11 @@ impl InFlight {
         self.staged
     }
 
+    /// The first of the recovery deadlines, by the time of day.
+    pub(super) fn nearest_deadline(&self) -> Option<SystemTime> {
+        self.deadlines.first()
+    }
+
     pub(super) const fn held(&self) -> Limits {
         self.held
     }
@@ -326,6 +343,7 @@ impl InFlight {
         self.waiting.clear();
         self.sent = 0;
         self.staged = 0;
+        self.deadlines.clear();
         std::mem::take(&mut self.held)
     }
 
@@ -368,5 +386,12 @@ impl InFlight {
                 Limits::new(sum.items + record.held.items, sum.bytes + record.held.bytes)
             });
         assert_eq!(sum, self.held, "the budget is the sum of what is held");
+        let mut deadlines = Deadlines::new();
+        let releases = self.records.values().filter_map(|record| record.release);
+        releases.for_each(|release| deadlines.add(&release));
+        assert_eq!(
+            deadlines, self.deadlines,
+            "they are those of what is released"
+        );
     }
 }

@@ -139,6 +139,23 @@ impl Machine {
         })
     }
 
+    /// Until when the first of the committed tasks may be sent.
+    pub(crate) fn next_deadline(&self) -> Option<SystemTime> {
+        self.inflight.nearest_deadline()
+    }
+
+    /// How much of the time from a seal to its deadline is over, in hundredths, by the first of the
+    /// committed tasks.
+    pub(super) fn window_used(&self) -> u64 {
+        let (Some(staged), Some(deadline)) = (&self.staged, self.next_deadline()) else {
+            return 0;
+        };
+        let left = deadline.duration_since(staged.wall).unwrap_or_default();
+        let window = staged.settings.window.as_millis();
+        let used = window.saturating_sub(left.as_millis()).saturating_mul(100);
+        u64::try_from(used / window.max(1)).unwrap_or(100)
+    }
+
     /// Forgets everything but what is kept aside, which may still be looked at.
     pub(super) fn clear_stage(&mut self) {
         if let Some(staged) = &mut self.staged {

@@ -8,6 +8,7 @@ mod attempts;
 mod cuts;
 mod ending;
 mod handling;
+mod late;
 mod laws;
 mod names;
 mod retrying;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Counts;
 
 /// What must happen at least once over all runs, or the simulation proves less than it says.
-pub(super) const EVERYTHING: [&str; 36] = [
+pub(super) const EVERYTHING: [&str; 37] = [
     "a batch was answered as not done",
     "a batch was partly refused",
     "a call arrived after its client gave up",
@@ -35,6 +35,7 @@ pub(super) const EVERYTHING: [&str; 36] = [
     "a state that names tasks was restored",
     "a state was restored twice",
     "a task existed when it was asked for",
+    "a task of a batch was told as failed after it was created",
     "a task expired",
     "an answer was lost",
     "an operator forced a task",
@@ -74,6 +75,7 @@ pub(super) struct Rates {
     pub(super) sleep: u32,
     pub(super) clock: u32,
     pub(super) not_done: u32,
+    pub(super) doubt: u32,
 }
 
 impl Chance {
@@ -108,6 +110,7 @@ impl Chance {
             sleep: rate(20),
             clock: rate(50),
             not_done: rate(600),
+            doubt: rate(400),
         };
         let mut chance = Self {
             random,

@@ -5,7 +5,10 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use gcp_emulator::cloudtasks::proto::{BatchCreateTasksRequest, CreateTaskRequest};
 use gcp_emulator::cloudtasks::state::TaskRefusal;
-use gcp_wire::proto::longrunning::Operation;
+use gcp_wire::proto::longrunning::{Operation, operation};
+use gcp_wire::proto::rpc::Status;
+use gcp_wire::proto::tasks::batch_create_tasks_metadata::State;
+use gcp_wire::proto::tasks::{BatchCreateTasksMetadata, BatchCreateTasksResponse};
 use gcp_wire::{Code, RpcError};
 use prost::Message;
 
@@ -188,6 +191,7 @@ impl World {
                         }
                         let mut operation = Operation::decode(&*operation.encode_to_vec())
                             .expect("the same message");
+                        self.cast_doubt(&mut operation);
                         if self.chance.strikes(|rates| rates.not_done) {
                             self.chance.count("a batch was answered as not done");
                             operation.done = false;
@@ -202,11 +206,54 @@ impl World {
             What::Read(_) => {
                 let name = String::from_utf8(call.request.to_vec()).expect("a name");
                 match self.server.operation(now, &name) {
-                    Ok(operation) => Ok(Ok(operation.encode_to_vec().into())),
+                    Ok(operation) => {
+                        let mut operation = Operation::decode(&*operation.encode_to_vec())
+                            .expect("the same message");
+                        self.cast_doubt(&mut operation);
+                        Ok(Ok(operation.encode_to_vec().into()))
+                    }
                     Err(refusal) => Ok(refused(refusal)),
                 }
             }
         }
+    }
+
+    /// One of the tasks that a call created is told as failed: its verdict says less than is true.
+    fn cast_doubt(&mut self, operation: &mut Operation) {
+        let Operation {
+            metadata: Some(metadata),
+            result: Some(operation::Result::Response(response)),
+            ..
+        } = operation
+        else {
+            return;
+        };
+        let mut made =
+            BatchCreateTasksResponse::decode(response.value.as_slice()).expect("a response");
+        let mut told =
+            BatchCreateTasksMetadata::decode(metadata.value.as_slice()).expect("verdicts");
+        if made.tasks.is_empty() || !self.chance.strikes(|rates| rates.doubt) {
+            return;
+        }
+        let most = u32::try_from(made.tasks.len()).expect("a hundred at most");
+        let at = usize::try_from(self.chance.below(most)).expect("a hundred at most");
+        made.tasks.remove(at);
+        let created = (0..).filter(|index| !told.failed_requests.contains_key(index));
+        let index: Vec<i32> = created.take(at + 1).collect();
+        let code = self
+            .chance
+            .pick(&[Code::Unavailable, Code::DeadlineExceeded]);
+        let status = Status {
+            code: code.number(),
+            message: "who knows".to_owned(),
+            ..Status::default()
+        };
+        told.failed_requests.insert(index[at], status);
+        told.state = State::PartiallySucceeded.into();
+        response.value = made.encode_to_vec();
+        metadata.value = told.encode_to_vec();
+        self.chance
+            .count("a task of a batch was told as failed after it was created");
     }
 
     fn expect_name(&mut self, request: &CreateTaskRequest) {

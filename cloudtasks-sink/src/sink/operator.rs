@@ -1,5 +1,7 @@
 //! What an operator sees and decides of tasks that are kept aside.
 
+use std::time::SystemTime;
+
 use super::CloudTasksSink;
 use crate::driver::clock;
 use crate::event;
@@ -15,6 +17,14 @@ impl<R> CloudTasksSink<R> {
     #[must_use]
     pub fn expired(&self) -> Vec<KeptTask> {
         self.kept(KeptReason::Expired)
+    }
+
+    /// Until when the oldest committed task without a verdict may be created, if there is one: what
+    /// is not created by then is kept aside as [`expired`](Self::expired).
+    /// [`Stats::window_used_percent`](crate::Stats) tells how near that is.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<SystemTime> {
+        self.shared.lock().machine.next_deadline()
     }
 
     /// The committed tasks that the service refused and the failure handler did not take. They stay

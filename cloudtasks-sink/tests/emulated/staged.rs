@@ -1,6 +1,7 @@
 //! Tasks that are created on commit, once each.
 
 mod asking;
+mod clocks;
 mod deadlines;
 mod ending;
 mod keeping;
@@ -41,7 +42,10 @@ pub(crate) struct Running {
 
 impl Stage {
     pub(crate) fn new() -> Self {
-        let world = World::with(|emulator| emulator.task_names_kept(HOUR));
+        Self::of(World::with(|emulator| emulator.task_names_kept(HOUR)))
+    }
+
+    pub(crate) fn of(world: World) -> Self {
         let noon = SystemTime::UNIX_EPOCH + world.emulator.now().as_unix();
         Self {
             world,
@@ -54,6 +58,11 @@ impl Stage {
     /// Sets the job's clock to so many seconds ahead of the server's.
     pub(crate) fn step_clock(&self, seconds: i64) {
         self.ahead.store(seconds, Ordering::Relaxed);
+    }
+
+    /// The server's time of day.
+    pub(crate) fn today(&self) -> SystemTime {
+        self.noon + self.started.elapsed()
     }
 
     pub(crate) fn sink(&self) -> SinkBuilder<Order> {

@@ -1,5 +1,7 @@
 //! One call that creates many tasks.
 
+use std::time::Instant;
+
 use bytes::{Bytes, BytesMut};
 use gcp_wire::proto::longrunning::Operation;
 use gcp_wire::{QueueName, RpcError};
@@ -54,6 +56,8 @@ pub(super) struct Call {
     pub(super) failures: u32,
     /// How often the operation was not done.
     pub(super) polls: u32,
+    /// When it was first seen not to be.
+    pub(super) running_since: Option<Instant>,
     /// How often the call was refused without an operation to show for it.
     pub(super) unexplained: u32,
     /// Whether an attempt may have arrived without an answer.
@@ -83,6 +87,7 @@ impl Call {
             sends: 0,
             failures: 0,
             polls: 0,
+            running_since: None,
             unexplained: 0,
             may_have_arrived: false,
             refusal: None,

@@ -39,6 +39,10 @@ impl Machine {
             staged.quarantine.push(now, task, None);
         }
         self.staged = Some(staged);
+        if let Some(batches) = &mut self.batches {
+            // No clock ends a staging sink that waits, and names make another call harmless.
+            batches.ask_again_after(self.settings.progress_timeout);
+        }
         let Some(epoch) = newest else {
             return (self, None);
         };

@@ -71,7 +71,7 @@ impl Script {
         Self::of(Machine::new(settings(), Some(Epoch::new(epoch))))
     }
 
-    fn of(machine: Machine) -> Self {
+    pub(super) fn of(machine: Machine) -> Self {
         Self {
             machine,
             now: crate::driver::clock::now(),

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use cloudtasks_sink::{Batch, BuildError, Resolution, SinkError};
+use cloudtasks_sink::{Batch, BuildError, Resolution};
 use connector_core::{Checkpoint, Epoch};
 use gcp_emulator::{Code, Fault, Method, Rule};
 
 use super::{HOUR, Stage, WINDOW, pass, run, settled};
-use crate::world::Q1;
+use crate::world::{Lines, Q1};
 
 const SECOND: Duration = Duration::from_secs(1);
 const DAY: Duration = Duration::from_secs(24 * 3_600);
@@ -193,6 +193,39 @@ async fn past_the_deadline_nothing_more_is_sent_single_or_in_batches() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_nearest_deadline_is_told_before_it_is_over() {
+    let stage = Stage::new();
+    let faults = stage.world.emulator.faults();
+    let down = faults.add(Rule::on(Method::CreateTask).then(Fault::answer(Code::Unavailable, "")));
+    let mut running = stage.start(None);
+    let told = |running: &super::Running| {
+        let used = running.sink.stats().window_used_percent;
+        (running.sink.next_deadline().is_some(), used)
+    };
+    running.feed(0..2).await;
+    pass(WINDOW / 2).await;
+    assert_eq!(
+        told(&running),
+        (false, 0),
+        "what is not committed is not late"
+    );
+    let sealed = stage.today();
+    running.snapshot(1).await;
+    let first = running.commit(1);
+    pass(WINDOW / 2).await;
+    running.feed(2..4).await;
+    running.snapshot(2).await;
+    let second = running.commit(2);
+    pass(WINDOW / 4).await;
+    assert_eq!(running.sink.next_deadline(), Some(sealed + WINDOW));
+    assert_eq!(told(&running), (true, 75), "by the oldest of them");
+    faults.remove(down);
+    settled(first).await;
+    settled(second).await;
+    assert_eq!(told(&running), (false, 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_clock_that_is_set_back_buys_no_time() {
     let stage = Stage::new();
     let faults = stage.world.emulator.faults();
@@ -221,25 +254,6 @@ async fn a_seal_that_lies_ahead_of_the_clock_is_not_trusted() {
         matches!(refused, Err(BuildError::Expired { expired: 2, .. })),
         "{refused:?}"
     );
-}
-
-#[tokio::test(start_paused = true)]
-async fn clocks_that_are_far_apart_end_the_sink_with_both_named() {
-    for step in [-120, 120] {
-        let stage = Stage::new();
-        stage.step_clock(step);
-        let mut running = stage.start(None);
-        running.feed(0..1).await;
-        running.snapshot(1).await;
-        drop(running.commit(1));
-        pass(SECOND).await;
-        match running.sink.ready().await {
-            Err(SinkError::ClockApart { apart }) => {
-                assert!(apart.as_secs().abs_diff(120) <= 1, "{apart:?}");
-            }
-            other => panic!("{other:?}"),
-        }
-    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -285,4 +299,30 @@ async fn an_operator_forces_discards_or_marks_what_expired() {
     stage.crash(second).await;
     let third = stage.start(Some(left));
     assert_eq!(third.sink.expired().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_operator_decides_is_written_to_the_log() {
+    let stage = Stage::new();
+    let mut first = stage.start(None);
+    first.feed(0..3).await;
+    let durable = first.snapshot(1).await;
+    stage.crash(first).await;
+    pass(DAY).await;
+    let mut second = run(stage.sink().restore(Some(durable)).keep_expired());
+    pass(SECOND).await;
+    let lines = Lines::default();
+    let _log = tracing::subscriber::set_default(lines.clone());
+    let decisions = [
+        Resolution::Force,
+        Resolution::Discard,
+        Resolution::MarkCommitted,
+    ];
+    for (task, decision) in second.sink.expired().iter().zip(decisions) {
+        let before = lines.count();
+        second.sink.resolve(&task.name(), decision).unwrap();
+        assert_eq!(lines.count(), before + 1, "{decision:?}");
+        second.sink.resolve(&task.name(), decision).unwrap_err();
+        assert_eq!(lines.count(), before + 1, "what did not happen is not told");
+    }
 }

@@ -1,10 +1,11 @@
 //! Crashes, and what is there afterwards.
 
+use cloudtasks_sink::Batch;
 use connector_core::Checkpoint;
 use gcp_emulator::{Code, Fault, Method, Rule};
 
-use super::{Running, Stage, names, pass, settled};
-use crate::world::{LONG, Q1, Q2, order, queue};
+use super::{HOUR, Running, Stage, WINDOW, names, pass, run, settled};
+use crate::world::{LONG, Q1, Q2, World, order, queue};
 
 fn bodies(ids: std::ops::Range<u32>) -> Vec<String> {
     let mut bodies: Vec<String> = ids.map(|id| id.to_string()).collect();
@@ -170,7 +171,7 @@ async fn tasks_go_to_the_queue_they_were_staged_for_whatever_is_configured_now()
     first.feed(0..3).await;
     let durable = first.snapshot(1).await;
     stage.crash(first).await;
-    let mut second = super::run(stage.sink().queue(queue(Q2)).restore(Some(durable)));
+    let mut second = run(stage.sink().queue(queue(Q2)).restore(Some(durable)));
     settled(second.sink.restored()).await;
     second.take(order("new")).await;
     second.checkpoint(2).await;
@@ -200,6 +201,23 @@ async fn a_state_names_what_is_committed_and_not_confirmed_and_nothing_that_is()
     assert!(names(&running.checkpoint(4).await).is_empty());
 }
 
+/// Names make another call harmless, and the deadline bounds the asking.
+#[tokio::test(start_paused = true)]
+async fn operations_that_never_end_hold_up_no_commit_beyond_the_deadline() {
+    let stage = Stage::of(World::with(|emulator| {
+        emulator.task_names_kept(HOUR).operations_take(100 * HOUR)
+    }));
+    let mut running = run(stage.sink().batching(Batch::up_to(10)));
+    running.feed(0..10).await;
+    running.snapshot(1).await;
+    let commit = running.commit(1);
+    pass(WINDOW + HOUR / 30).await;
+    assert_eq!(running.sink.expired().len(), 10);
+    running.checkpoint(2).await;
+    assert_eq!(settled(commit).await.retained, 10);
+    assert_eq!(stage.world.created(Q1).len(), 10, "each exists once");
+}
+
 /// Rolled back past what was committed, the records come again under new names: a known limit.
 #[tokio::test(start_paused = true)]
 async fn a_rollback_behind_a_commit_repeats_what_was_committed_since() {
@@ -224,7 +242,7 @@ async fn named_by_key_not_even_a_rollback_repeats_a_task() {
             .sink()
             .task_id(|order: &crate::world::Order| order.id.clone())
     };
-    let mut first = super::run(keyed());
+    let mut first = run(keyed());
     first.feed(0..2).await;
     let old = first.checkpoint(1).await;
     first.feed(2..4).await;
@@ -232,7 +250,7 @@ async fn named_by_key_not_even_a_rollback_repeats_a_task() {
     first.checkpoint(2).await;
     assert_eq!(first.sink.stats().duplicates, 2, "equal keys in one epoch");
     stage.crash(first).await;
-    let mut second = super::run(keyed().restore(Some(old)));
+    let mut second = run(keyed().restore(Some(old)));
     second.feed(2..4).await;
     second.checkpoint(3).await;
     assert_eq!(stage.world.bodies(Q1), bodies(0..4));
