@@ -23,7 +23,6 @@ mod event;
 mod host;
 mod network;
 mod order;
-mod others;
 mod repeats;
 mod restoring;
 mod server;

@@ -216,9 +216,8 @@ impl Machine {
 
     /// A message that was handed out is given back, and will come again.
     pub(super) fn note_release(&mut self, id: DeliveryId, message: &MessageKey) {
-        let turn = self.deliveries.turn(id);
         if let (Some(runs), Some(key)) = (&mut self.runs, self.deliveries.ordering_key(id)) {
-            runs.release(key, message, turn);
+            runs.release(key, message);
             // It may have been handed out before, in an epoch that is durable now; it was given back
             // to come out again.
             self.seen.remove(message);

@@ -123,7 +123,6 @@ impl Runs {
             floor: self.floor,
             behind: false,
             gap: None,
-            out_turn: 0,
             released: VecDeque::new(),
         };
         self.names.insert(name, key);
@@ -153,23 +152,17 @@ impl Runs {
         if let Some(gap) = &mut run.gap {
             let since = *gap.since.get_or_insert(now);
             // Nobody holds what was dropped any more: if it does not come first, it is gone.
-            let waited = sent.saturating_duration_since(since);
+            let over = sent.saturating_duration_since(since) >= self.patience;
             let first = gap.dropped.front();
             let starts = first.is_some_and(|first| first.1 == *position.1);
             let mut goes_on = starts || run.released.contains(position.1);
             if known == Known::Nothing && !goes_on {
-                // Then what comes next is the earliest of what comes meanwhile, again and again.
-                let here = (position.0, position.1.clone());
-                let next = gap
-                    .next
-                    .take()
-                    .map_or(here.clone(), |next| next.min(here.clone()));
-                goes_on = waited >= self.patience && next == here;
-                if waited >= 2 * self.patience {
-                    // That is gone too.
+                // Then what comes next is what came first meanwhile, again and again.
+                let next = gap.next.get_or_insert_with(|| position.1.clone());
+                goes_on = over && next == position.1;
+                if over && !goes_on {
+                    *next = position.1.clone();
                     gap.since = Some(now);
-                } else {
-                    gap.next = Some(next);
                 }
             }
             if !goes_on || gap.unsure > 0 {
@@ -202,11 +195,12 @@ impl Runs {
     /// A message that was let through waits to be handed out.
     pub(super) fn queue(&mut self, key: KeyNo, id: DeliveryId, position: Position) {
         if let Some(run) = self.runs.get_mut(&key) {
+            let new = run.turn == 0;
             run.newest = run.newest.take().max(Some(position.clone()));
             run.queued.push_back(Queued {
                 id,
                 position,
-                turn: run.turn,
+                new,
                 revoked: false,
             });
         }
@@ -220,9 +214,8 @@ impl Runs {
         let Some(queued) = run.unqueue(id) else {
             return;
         };
-        run.behind = !queued.is_new();
-        run.come_out_in(queued.turn);
-        if queued.is_new() && run.queued.is_empty() {
+        run.behind = !queued.new;
+        if queued.new && run.queued.is_empty() {
             // It had been revoked; now the host has everything up to here.
             run.turn = 0;
         }
@@ -264,7 +257,7 @@ impl Runs {
         for queued in run.queued.iter_mut().skip(at.unwrap_or(0)) {
             if !queued.revoked {
                 queued.revoked = true;
-                revoked.push((queued.id, queued.position.1.clone(), queued.is_new()));
+                revoked.push((queued.id, queued.position.1.clone(), queued.new));
             }
         }
         if revoked.is_empty() {
@@ -314,12 +307,9 @@ impl Runs {
         }
     }
 
-    /// A message that was handed out in this turn of its key is given back: it comes again, and
-    /// starts anew, unless the host is behind it.
-    pub(super) fn release(&mut self, key: KeyNo, id: &MessageKey, turn: u32) {
-        if let Some(run) = self.runs.get_mut(&key)
-            && run.has_passed(turn)
-        {
+    /// A message that was handed out is given back: it comes again, and starts anew.
+    pub(super) fn release(&mut self, key: KeyNo, id: &MessageKey) {
+        if let Some(run) = self.runs.get_mut(&key) {
             run.released.push_back(id.clone());
             if run.released.len() > RELEASES {
                 run.released.pop_front();

@@ -27,7 +27,6 @@ pub(super) const EVERYTHING: &[&str] = &[
     "a lapse at the server",
     "a lapse in the buffer",
     "a lapse told by a commit",
-    "a message was dead-lettered",
     "a message was dropped behind another",
     "a message was redelivered under a live lease",
     "a paused source was parked",
@@ -44,8 +43,6 @@ pub(super) const EVERYTHING: &[&str] = &[
     "a successor stream opened",
     "an acknowledged message of a key was delivered again",
     "an orderly close",
-    "another subscriber acknowledged a message",
-    "another subscriber took messages",
     "exactly-once delivery",
     "exactly-once delivery was switched",
     "held too long",
@@ -57,7 +54,6 @@ pub(super) const EVERYTHING: &[&str] = &[
     "the host stood still",
     "the order of keys was kept",
     "the process was suspended",
-    "the time of day was put back or forward",
     "two checkpoints were open at once",
     "two responses waited unread",
 ];
@@ -93,8 +89,6 @@ pub(super) struct Rates {
     pub(super) settle: u32,
     pub(super) close: u32,
     pub(super) switch: u32,
-    pub(super) take_away: u32,
-    pub(super) step: u32,
 }
 
 impl Chance {
@@ -128,8 +122,6 @@ impl Chance {
             settle: rate(100),
             close: rate(5),
             switch: rate(20),
-            take_away: rate(60),
-            step: rate(20),
         };
         Self {
             random,

@@ -64,8 +64,6 @@ pub(super) struct Client {
     pub(super) covered: BTreeSet<u64>,
     /// Handed out since the last cut.
     pub(super) open: BTreeMap<DeliveryId, Held>,
-    /// Given back by the host, and not handed out since.
-    pub(super) given_back: BTreeSet<u64>,
     /// Sealed and not committed.
     pub(super) sealed: BTreeMap<Epoch, Vec<Held>>,
     /// Committed in this incarnation.
@@ -120,7 +118,6 @@ impl Client {
             published: 0,
             progress: AllProgress::new(),
             open: BTreeMap::new(),
-            given_back: BTreeSet::new(),
             sealed: BTreeMap::new(),
             committed: BTreeSet::new(),
             commits: BTreeMap::new(),
@@ -133,18 +130,6 @@ impl Client {
             next_checkpoint: now,
             messages: BTreeMap::new(),
             newest: BTreeMap::new(),
-        }
-    }
-
-    /// What is settled leaves its epoch. It was handed out twice if an earlier delivery of it was
-    /// held for too long: that one's epoch keeps it.
-    pub(super) fn give_up(&mut self, delivery: DeliveryId, held: Held) {
-        self.open.remove(&delivery);
-        let elsewhere = self.restored.contains(&held.number)
-            || self.committed.contains(&held.number)
-            || self.holds(held.number);
-        if !elsewhere {
-            self.covered.remove(&held.number);
         }
     }
 

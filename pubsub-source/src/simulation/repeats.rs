@@ -19,8 +19,8 @@ impl World {
         {
             // What was published before a restored cut may have come out: the source cannot tell.
             let went_back = number < client.published || order.went_back(&client.progress, number);
-            let truth = &self.truth;
-            let done = |other: u64| truth.is_elsewhere(other);
+            let host_acked = &self.truth.host_acked;
+            let done = |other: u64| host_acked.contains(&other);
             let step = order.hand_out(&mut client.progress, number, done)?;
             match step {
                 Some(Move::Back) => self.chance.count("a key went back"),
@@ -30,10 +30,7 @@ impl World {
             // forgotten by then is handed out: with it everything that follows. Before anything
             // came again, nothing that is held or named comes out.
             let named = client.named.contains(&number) && !client.acknowledged.contains(&number);
-            // What the host gave back comes again for that reason alone, even where an earlier
-            // hand-out of it is still in its epoch.
-            let asked = client.given_back.remove(&number);
-            let known = !asked && (client.holds(number) || named);
+            let known = client.holds(number) || named;
             if self.truth.acked.contains(&number) {
                 self.chance
                     .count("an acknowledged message of a key was delivered again");

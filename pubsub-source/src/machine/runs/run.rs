@@ -13,8 +13,8 @@ pub(super) type Position = (i64, MessageKey);
 pub(super) struct Queued {
     pub(super) id: DeliveryId,
     pub(super) position: Position,
-    /// The turn of its key in which it was let through; 0: it was never let through before.
-    pub(super) turn: u32,
+    /// It was never let through before.
+    pub(super) new: bool,
     /// It must not come out any more, if it has not yet: the handle will say.
     pub(super) revoked: bool,
 }
@@ -28,8 +28,8 @@ pub(super) struct Gap {
     pub(super) unsure: usize,
     /// Since a moment after the drop.
     pub(super) since: Option<Instant>,
-    /// The earliest of what arrived since, and was dropped too.
-    pub(super) next: Option<Position>,
+    /// What arrived first since, and was dropped too.
+    pub(super) next: Option<MessageKey>,
 }
 
 /// One ordering key.
@@ -54,17 +54,7 @@ pub(super) struct Run {
     /// What was handed out last came again, so the host is behind what it once had.
     pub(super) behind: bool,
     pub(super) gap: Option<Gap>,
-    /// The turn of what was handed out last.
-    pub(super) out_turn: u32,
-    /// What was given back, comes again, and does not lie behind what was handed out last.
     pub(super) released: VecDeque<MessageKey>,
-}
-
-impl Queued {
-    /// Whether it was never let through before.
-    pub(super) fn is_new(&self) -> bool {
-        self.turn == 0
-    }
 }
 
 impl Run {
@@ -78,21 +68,6 @@ impl Run {
             gap.unsure = gap.unsure.saturating_sub(1);
         }
         Some(queued)
-    }
-
-    /// The host has something of this turn. Unless it is new or the turn goes on, it may be an
-    /// earlier message than one that was given back before: that one does not come next any more.
-    pub(super) fn come_out_in(&mut self, turn: u32) {
-        if turn != 0 && turn != self.out_turn {
-            self.released.clear();
-        }
-        self.out_turn = turn;
-    }
-
-    /// Whether what was let through in a turn, and is out, is certainly nothing that lies behind
-    /// what was handed out last.
-    pub(super) fn has_passed(&self, turn: u32) -> bool {
-        self.out_turn == 0 || self.out_turn == turn
     }
 
     /// Whether a message was certainly never let through before.

@@ -176,69 +176,12 @@ fn a_message_that_was_given_back_starts_its_key_anew() {
     key.hand_out_new(0..3);
     key.arrive(3, Known::Nothing);
     let three = key.id(3);
-    key.runs.release(key.key, &MessageKey::Number(1), 0);
+    key.runs.release(key.key, &MessageKey::Number(1));
     key.runs.cut(key.key, DeliveryId::new(0, 9));
     key.runs.handle_withdrawn(key.key, three);
     assert_ne!(turn(key.arrive(1, Known::Nothing)), 0);
     assert_ne!(turn(key.arrive(2, Known::Held(0))), 0);
     assert_eq!(key.arrive(3, Known::Nothing), Fate::HandOut { turn: 0 });
-}
-
-/// The host has 0 to 5 and then 1 once more; 2 was let through once more, and dropped.
-fn stepped_back(give_back: impl FnOnce(&mut Key, u32)) -> Key {
-    let mut key = Key::new();
-    key.hand_out_new(0..6);
-    let back = turn(key.arrive(1, Known::Nothing));
-    key.runs.handle_out(key.key, key.id(1));
-    assert_ne!(turn(key.arrive(2, Known::Seen)), 0);
-    let two = key.id(2);
-    give_back(&mut key, back);
-    key.runs.cut(key.key, DeliveryId::new(0, 9));
-    key.runs.handle_withdrawn(key.key, two);
-    key
-}
-
-#[test]
-fn what_was_given_back_does_not_come_next_while_the_host_is_behind_it() {
-    let mut key = stepped_back(|key, _| {
-        key.runs.release(key.key, &MessageKey::Number(4), 0);
-    });
-    assert_eq!(
-        key.arrive(4, Known::Nothing),
-        Fate::Drop,
-        "2 and 3 are missing"
-    );
-    assert_ne!(turn(key.arrive(2, Known::Seen)), 0);
-    assert_ne!(turn(key.arrive(3, Known::Seen)), 0);
-    assert_ne!(turn(key.arrive(4, Known::Nothing)), 0);
-}
-
-#[test]
-fn a_step_back_takes_precedence_over_what_was_given_back_before() {
-    let mut key = Key::new();
-    key.hand_out_new(0..6);
-    key.runs.release(key.key, &MessageKey::Number(4), 0);
-    assert_ne!(turn(key.arrive(1, Known::Nothing)), 0);
-    key.runs.handle_out(key.key, key.id(1));
-    assert_ne!(turn(key.arrive(2, Known::Seen)), 0);
-    let two = key.id(2);
-    key.runs.cut(key.key, two);
-    key.runs.handle_withdrawn(key.key, two);
-    assert_eq!(
-        key.arrive(4, Known::Nothing),
-        Fate::Drop,
-        "2 and 3 are missing"
-    );
-    assert_ne!(turn(key.arrive(2, Known::Seen)), 0);
-}
-
-#[test]
-fn what_was_handed_out_last_may_be_given_back_after_a_step_back_too() {
-    let mut key = stepped_back(|key, back| {
-        key.runs.release(key.key, &MessageKey::Number(1), back);
-    });
-    assert_ne!(turn(key.arrive(1, Known::Nothing)), 0);
-    assert_ne!(turn(key.arrive(2, Known::Seen)), 0);
 }
 
 #[test]
