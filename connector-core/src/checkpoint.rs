@@ -176,10 +176,19 @@ impl<S> Restored<S> {
     ///
     /// `false` claims that *nobody* called `commit`, of this epoch or an earlier one, after this
     /// snapshot was taken. Then nothing that was uncommitted at the snapshot was ever sent, and a
-    /// sink whose exactly-once window would be over otherwise may still send it. The claim holds
-    /// for a host that writes its store's `committing` mark for the newest saved epoch before every
-    /// commit, that has fenced the owner before it, and that finds no such mark. Such a host writes
-    /// the mark *before* it builds the connector, which commits by itself.
+    /// sink whose exactly-once window would be over otherwise may still send it.
+    ///
+    /// Where a host's store has no `committing` mark of the epoch, the claim holds if
+    ///
+    /// * whoever owned the state before is fenced;
+    /// * the mark is written for the newest saved epoch before every commit, and before a connector
+    ///   is built, which commits by itself what it restores;
+    /// * no commit is called from the moment of a snapshot until the save of its state, or of a later
+    ///   one, has answered `Ok`. A commit that was called before the snapshot may still be under way.
+    ///
+    /// The last one is what a host breaks that overlaps its checkpoints: `snapshot(2)`, mark and
+    /// `commit(1)`, `save(2)`, crash. State 2 names as uncommitted what the commit sent since its
+    /// cut, and the mark of epoch 1 went with state 1. Such a host must not make the claim.
     #[must_use]
     pub fn committing(mut self, committing: bool) -> Self {
         self.committing = committing;

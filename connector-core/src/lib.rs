@@ -10,6 +10,7 @@ pub mod encode;
 pub mod epoch;
 pub mod erased;
 pub mod failure;
+pub mod figures;
 pub mod flow;
 pub mod host;
 pub mod ledger;

@@ -160,6 +160,28 @@ pub enum StateError {
     },
 }
 
+impl StateError {
+    /// A state of `S` in a format that this build does not read.
+    #[must_use]
+    pub fn unknown_version<S: Versioned>(found: u32) -> Self {
+        Self::UnknownVersion {
+            connector: S::CONNECTOR,
+            found,
+            newest: S::VERSION,
+        }
+    }
+
+    /// Bytes that are no state of `S` in format `version`.
+    #[must_use]
+    pub fn damaged<S: Versioned>(version: u32, problem: &'static str) -> Self {
+        Self::Damaged {
+            connector: S::CONNECTOR,
+            version,
+            problem,
+        }
+    }
+}
+
 /// Implements `Serialize` and `Deserialize` for a [`Versioned`] state through its envelope.
 #[macro_export]
 macro_rules! serde_through_envelope {

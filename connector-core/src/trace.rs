@@ -31,6 +31,7 @@ const SAMPLED: u8 = 0b01;
 /// let text = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 /// let context: TraceContext = text.parse()?;
 /// assert_eq!(context.span_id(), [0x00, 0xf0, 0x67, 0xaa, 0x0b, 0xa9, 0x02, 0xb7]);
+/// assert_eq!(context.span_id_hex().to_string(), "00f067aa0ba902b7");
 /// assert!(context.is_sampled());
 /// assert_eq!(context.to_string(), text);
 /// # Ok::<(), connector_core::trace::TraceContextError>(())
@@ -67,6 +68,18 @@ impl TraceContext {
     #[must_use]
     pub const fn span_id(&self) -> [u8; 8] {
         self.span_id
+    }
+
+    /// The trace, as the 32 hexadecimal digits in lower case that logs and tracing tools show.
+    #[must_use]
+    pub fn trace_id_hex(&self) -> impl fmt::Display {
+        Hex(&self.trace_id)
+    }
+
+    /// The span that published, as 16 hexadecimal digits in lower case.
+    #[must_use]
+    pub fn span_id_hex(&self) -> impl fmt::Display {
+        Hex(&self.span_id)
     }
 
     /// The flags as W3C defines them; unknown ones are zero.
@@ -126,8 +139,8 @@ impl fmt::Display for TraceContext {
         write!(
             f,
             "00-{}-{}-{:02x}",
-            Hex(&self.trace_id),
-            Hex(&self.span_id),
+            self.trace_id_hex(),
+            self.span_id_hex(),
             self.flags
         )
     }
