@@ -6,8 +6,11 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Progress {
-    /// Durable, without a mark. For a host that always writes the `committing` mark first, no
-    /// commit of it was ever attempted.
+    /// Durable, without a mark. No commit was called since its snapshot, if the host writes the
+    /// `committing` mark of the newest saved epoch before every commit, and calls no commit from
+    /// the moment of a snapshot until the save of its state, or of a later one, has answered `Ok`.
+    /// A host whose checkpoints overlap learns nothing from this: see
+    /// [`Restored::committing`](connector_core::Restored::committing).
     Saved,
     /// A commit was about to begin: the epoch may have been sent in part.
     Committing,

@@ -69,8 +69,9 @@ pub trait CheckpointStore: Send + Sync {
 
     /// Notes that `epoch` is about to be committed, before its first commit call.
     ///
-    /// Optional: a host that writes it can later tell an epoch that was *never attempted* from one
-    /// that may have been sent in part. The default does nothing. The rules for older and unknown
+    /// Optional: a host that writes it, and calls no commit between a snapshot and the end of its
+    /// save, can later tell an epoch that was *never attempted* from one that may have been sent in
+    /// part ([`Progress::Saved`](crate::Progress::Saved) has the exact rule). The default does nothing. The rules for older and unknown
     /// epochs are those of [`settled`](Self::settled); a settled epoch stays settled.
     ///
     /// # Errors
