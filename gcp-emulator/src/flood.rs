@@ -18,7 +18,7 @@ mod serve;
 pub use counts::FloodCounts;
 pub use serve::serve;
 
-use std::time::Duration;
+use std::{num::NonZeroU32, time::Duration};
 
 /// What a flood server sends, and how fast.
 #[derive(Debug, Clone)]
@@ -31,7 +31,7 @@ pub struct Flood {
     /// Characters of an ack id; at least 32. Default: 176, as the service's were in 2026.
     pub ack_id_length: usize,
     /// Messages per second over all pull streams. Default: as many as flow control admits.
-    pub rate: Option<u32>,
+    pub rate: Option<NonZeroU32>,
     /// How long each task creation and publish takes. Default: nothing.
     pub delay: Duration,
     /// Streams a connection may have at once. Default: what HTTP/2 leaves open.

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::answers::Answers;
 use super::counts::{Counters, add};
 use super::pull::Block;
-use super::room::{Room, Turn};
+use super::room::{Room, Stream, Turn};
 use super::scan::Scanner;
 use super::{Flood, FloodCounts};
 
@@ -218,20 +218,24 @@ async fn pull(
     };
     let sent = tokio::select! {
         () = ended => Ok(()),
-        sent = send(&mut out, shared) => sent,
+        sent = send(&mut out, &stream, shared) => sent,
     };
-    shared.room.close(stream);
+    drop(stream);
     sent?;
     out.send_trailers(trailers())
 }
 
-async fn send(out: &mut SendStream<Bytes>, shared: &Shared) -> Result<(), h2::Error> {
+async fn send(
+    out: &mut SendStream<Bytes>,
+    stream: &Stream<'_>,
+    shared: &Shared,
+) -> Result<(), h2::Error> {
     let messages = shared.block.messages();
     loop {
         let given = shared.room.given();
         tokio::pin!(given);
         given.as_mut().enable();
-        match shared.room.take(messages, now() - shared.began) {
+        match stream.take(messages, now() - shared.began) {
             Turn::Send => {}
             Turn::At(due) => {
                 tokio::time::sleep_until(shared.began + due).await;

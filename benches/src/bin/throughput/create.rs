@@ -1,19 +1,15 @@
 //! Creating tasks.
 
-use std::{pin::Pin, time::Duration};
-
 use bytes::Bytes;
 use clap::Args;
-use cloudtasks_sink::{Batch, CloudTasksSink, HttpTask, QueueName, Submitted};
-use connector_core::Limits;
-use futures::{FutureExt, Sink, StreamExt as _, future::poll_fn, stream::FuturesUnordered};
-use tokio::time::Instant;
+use cloudtasks_sink::{Batch, CloudTasksSink, Endpoint, HttpTask, QueueName, Submitted};
+use connector_core::{Limits, Receipt};
 
 use crate::{
     Failure,
+    drive::{Driven, drive},
     flood::FloodServer,
-    latencies::Latencies,
-    report::{Common, Measured},
+    report::Common,
     usage::Usage,
 };
 
@@ -56,71 +52,11 @@ impl Create {
             streams_per_connection: (self.server_delay_ms > 0).then_some(100),
             ..FloodServer::default()
         };
-        let (_server, address) = match self.common.endpoint {
-            Some(_) => (None, String::new()),
-            None => {
-                let (child, address) = server.start().await?;
-                (Some(child), address)
-            }
-        };
-        let mut sink = self.sink(&address)?;
-        let warm = Duration::from_secs_f64(self.common.warm_up);
-        let whole = warm + Duration::from_secs_f64(self.common.secs);
-        let start = now();
-        let mut began = None;
-        let mut latencies = Latencies::default();
-        let mut receipts = FuturesUnordered::new();
-        let (mut number, mut held_max, mut errors) = (0_u64, 0_u64, 0_u64);
-        loop {
-            poll_fn(|cx| Pin::new(&mut sink).poll_ready(cx)).await?;
-            if number.is_multiple_of(SAMPLED) {
-                while let Some(done) = receipts.next().now_or_never().flatten() {
-                    match done {
-                        Ok(took) => latencies.add(took),
-                        Err(()) => errors += 1,
-                    }
-                }
-                if began.is_none() && start.elapsed() >= warm {
-                    began = Some((now(), sink.stats().created, Usage::now()?));
-                    latencies = Latencies::default();
-                }
-                if start.elapsed() >= whole {
-                    break;
-                }
-                held_max = held_max.max(sink.stats().in_flight);
-                let sent = now();
-                let receipt = sink.submit(number);
-                receipts.push(FutureExt::map(receipt, move |done| match done {
-                    Ok(Submitted::Created { .. }) => Ok(sent.elapsed()),
-                    Ok(_) | Err(_) => Err(()),
-                }));
-            } else {
-                Pin::new(&mut sink).start_send(number)?;
-            }
-            number += 1;
-        }
-        let (since, created_before, before) = began.ok_or("the warm-up is longer than the run")?;
-        let seconds = since.elapsed().as_secs_f64();
-        let (messages, after) = (sink.stats().created - created_before, Usage::now()?);
-        poll_fn(|cx| Pin::new(&mut sink).poll_close(cx)).await?;
-        Measured {
-            mode: "create",
-            messages,
-            seconds,
-            slowest_second: f64::NAN,
-            base,
-            before,
-            after,
-            latencies,
-            held_max,
-            extended_ids: 0,
-            suppressed: 0,
-            errors,
-        }
-        .print()
+        let (_server, address) = server.unless(&self.common.endpoint).await?;
+        drive("create", &self.common, self.sink(&address)?, SAMPLED, base).await
     }
 
-    fn sink(&self, started: &str) -> Result<CloudTasksSink<u64>, Failure> {
+    fn sink(&self, address: &str) -> Result<CloudTasksSink<u64>, Failure> {
         let body = Bytes::from(vec![b'x'; self.payload_bytes]);
         let encode = move |_: &u64| {
             let task = HttpTask::post("https://partner.example/orders")?.body(body.clone());
@@ -129,7 +65,7 @@ impl Create {
         let queue: QueueName = self.queue.parse()?;
         let mut builder = CloudTasksSink::builder(encode)
             .queue(queue)
-            .endpoint(self.common.endpoint_of(started)?)
+            .endpoint(Endpoint::emulator(address)?)
             .limits(Limits::new(self.in_flight, 256 << 20))
             .channels(self.channels);
         if let Some(tasks) = self.batch {
@@ -142,7 +78,22 @@ impl Create {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a program may look at the clock")]
-fn now() -> Instant {
-    Instant::now()
+impl Driven for CloudTasksSink<u64> {
+    type Outcome = Submitted;
+
+    fn submit(&mut self, record: u64) -> Receipt<Submitted> {
+        Self::submit(self, record)
+    }
+
+    fn is_done(outcome: &Submitted) -> bool {
+        matches!(outcome, Submitted::Created { .. })
+    }
+
+    fn done(&self) -> u64 {
+        self.stats().created
+    }
+
+    fn unanswered(&self) -> u64 {
+        self.stats().pending
+    }
 }

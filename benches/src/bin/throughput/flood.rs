@@ -1,6 +1,6 @@
 //! The server, in a process of its own.
 
-use std::{io::Write as _, process::Stdio, time::Duration};
+use std::{io::Write as _, num::NonZeroU32, process::Stdio, time::Duration};
 
 use clap::Args;
 use gcp_emulator::flood::{Flood, FloodCounts, serve};
@@ -23,7 +23,7 @@ pub(crate) struct FloodServer {
     pub(crate) per_response: usize,
     /// Messages per second over all pull streams.
     #[arg(long)]
-    pub(crate) rate: Option<u32>,
+    pub(crate) rate: Option<NonZeroU32>,
     /// How long publishes and creations take.
     #[arg(long, default_value_t = 0)]
     pub(crate) delay_ms: u64,
@@ -57,8 +57,23 @@ impl FloodServer {
         }
     }
 
+    /// Starts it, unless there is another one to be measured against. Lives as long as what is
+    /// returned.
+    pub(crate) async fn unless(
+        &self,
+        endpoint: &Option<String>,
+    ) -> Result<(Option<Child>, String), Failure> {
+        match endpoint {
+            Some(address) => Ok((None, address.clone())),
+            None => {
+                let (child, address) = self.start().await?;
+                Ok((Some(child), address))
+            }
+        }
+    }
+
     /// Starts it in another process.
-    pub(crate) async fn start(&self) -> Result<(Child, String), Failure> {
+    async fn start(&self) -> Result<(Child, String), Failure> {
         let mut command = Command::new(std::env::current_exe()?);
         command
             .arg("flood")

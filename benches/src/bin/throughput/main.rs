@@ -10,6 +10,7 @@
 //! `docs/performance.md`.
 
 mod create;
+mod drive;
 mod flood;
 mod latencies;
 mod publish;

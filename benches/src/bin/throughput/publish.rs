@@ -1,19 +1,15 @@
 //! Publishing.
 
-use std::{pin::Pin, time::Duration};
-
 use bytes::Bytes;
 use clap::Args;
-use connector_core::Limits;
-use futures::{FutureExt, Sink, StreamExt as _, future::poll_fn, stream::FuturesUnordered};
-use pubsub_sink::{PublishMessage, Published, PubsubSink, TopicName};
-use tokio::time::Instant;
+use connector_core::{Limits, Receipt};
+use pubsub_sink::{Endpoint, PublishMessage, Published, PubsubSink, TopicName};
 
 use crate::{
     Failure,
+    drive::{Driven, drive},
     flood::FloodServer,
-    latencies::Latencies,
-    report::{Common, Measured},
+    report::Common,
     usage::Usage,
 };
 
@@ -45,91 +41,21 @@ pub(crate) struct Publish {
     ordering_keys: usize,
 }
 
-/// What is published: where to, and under which key.
-#[derive(Debug, Clone, Copy)]
-struct Record {
-    number: u64,
-}
-
 impl Publish {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let base = Usage::now()?;
-        let (_server, address) = match self.common.endpoint {
-            Some(_) => (None, String::new()),
-            None => {
-                let (child, address) = FloodServer::default().start().await?;
-                (Some(child), address)
-            }
-        };
-        let mut sink = self.sink(&address)?;
-        let warm = Duration::from_secs_f64(self.common.warm_up);
-        let whole = warm + Duration::from_secs_f64(self.common.secs);
-        let start = now();
-        let mut began = None;
-        let mut latencies = Latencies::default();
-        let mut receipts = FuturesUnordered::new();
-        let (mut number, mut held_max, mut errors) = (0_u64, 0_u64, 0_u64);
-        loop {
-            poll_fn(|cx| Pin::new(&mut sink).poll_ready(cx)).await?;
-            if number.is_multiple_of(SAMPLED) {
-                while let Some(done) = receipts.next().now_or_never().flatten() {
-                    match done {
-                        Ok(took) => latencies.add(took),
-                        Err(()) => errors += 1,
-                    }
-                }
-                if began.is_none() && start.elapsed() >= warm {
-                    began = Some((now(), sink.stats().records_published, Usage::now()?));
-                    latencies = Latencies::default();
-                }
-                if start.elapsed() >= whole {
-                    break;
-                }
-                held_max = held_max.max(sink.stats().in_flight_records);
-                let sent = now();
-                let receipt = sink.submit(Record { number });
-                receipts.push(FutureExt::map(receipt, move |done| match done {
-                    Ok(Published::Stored { .. }) => Ok(sent.elapsed()),
-                    Ok(_) | Err(_) => Err(()),
-                }));
-            } else {
-                Pin::new(&mut sink).start_send(Record { number })?;
-            }
-            number += 1;
-        }
-        let (since, published_before, before) =
-            began.ok_or("the warm-up is longer than the run")?;
-        let seconds = since.elapsed().as_secs_f64();
-        let (messages, after) = (
-            sink.stats().records_published - published_before,
-            Usage::now()?,
-        );
-        poll_fn(|cx| Pin::new(&mut sink).poll_close(cx)).await?;
-        Measured {
-            mode: "publish",
-            messages,
-            seconds,
-            slowest_second: f64::NAN,
-            base,
-            before,
-            after,
-            latencies,
-            held_max,
-            extended_ids: 0,
-            suppressed: 0,
-            errors,
-        }
-        .print()
+        let (_server, address) = FloodServer::default().unless(&self.common.endpoint).await?;
+        drive("publish", &self.common, self.sink(&address)?, SAMPLED, base).await
     }
 
-    fn sink(&self, started: &str) -> Result<PubsubSink<Record>, Failure> {
+    fn sink(&self, address: &str) -> Result<PubsubSink<u64>, Failure> {
         let payload = Bytes::from(vec![b'x'; self.payload_bytes]);
         let keys = self.ordering_keys as u64;
-        let encode = move |record: &Record| {
+        let encode = move |record: &u64| {
             let message = PublishMessage::new(payload.clone());
             Ok::<_, Failure>(Some(match keys {
                 0 => message,
-                keys => message.ordering_key(format!("key-{}", record.number % keys)),
+                keys => message.ordering_key(format!("key-{}", record % keys)),
             }))
         };
         let topics: Vec<TopicName> = if self.destinations <= 1 {
@@ -140,13 +66,13 @@ impl Publish {
                 .collect::<Result<_, _>>()?
         };
         let most = self.batch * self.in_flight * topics.len().min(100);
-        let resolve = move |record: &Record| {
-            let index = usize::try_from(record.number).unwrap_or(0) % topics.len();
+        let resolve = move |record: &u64| {
+            let index = usize::try_from(*record).unwrap_or(0) % topics.len();
             Ok::<_, Failure>(topics[index].clone())
         };
         let sink = PubsubSink::builder(encode)
             .resolve(resolve)
-            .endpoint(self.common.endpoint_of(started)?)
+            .endpoint(Endpoint::emulator(address)?)
             .limits(Limits::new(most.max(1000), 256 << 20))
             .batch_messages(self.batch)
             .in_flight(self.in_flight)
@@ -157,7 +83,22 @@ impl Publish {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a program may look at the clock")]
-fn now() -> Instant {
-    Instant::now()
+impl Driven for PubsubSink<u64> {
+    type Outcome = Published;
+
+    fn submit(&mut self, record: u64) -> Receipt<Published> {
+        Self::submit(self, record)
+    }
+
+    fn is_done(outcome: &Published) -> bool {
+        matches!(outcome, Published::Stored { .. })
+    }
+
+    fn done(&self) -> u64 {
+        self.stats().records_published
+    }
+
+    fn unanswered(&self) -> u64 {
+        self.stats().in_flight_records
+    }
 }

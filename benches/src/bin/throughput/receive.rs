@@ -1,11 +1,11 @@
 //! Reading a subscription under checkpoints.
 
-use std::time::Duration;
+use std::{num::NonZeroU32, time::Duration};
 
 use clap::Args;
 use connector_core::{Checkpoint, Epoch};
 use futures::{FutureExt, StreamExt as _, future::poll_fn, stream::FuturesUnordered};
-use pubsub_source::PubsubSource;
+use pubsub_source::{Endpoint, PubsubSource};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::{
@@ -35,7 +35,7 @@ pub(crate) struct Receive {
     outstanding: Option<usize>,
     /// Messages per second that the server sends.
     #[arg(long)]
-    rate: Option<u32>,
+    rate: Option<NonZeroU32>,
     /// Pull streams.
     #[arg(long, default_value_t = 1)]
     streams: usize,
@@ -56,16 +56,10 @@ impl Receive {
             rate: self.rate,
             ..FloodServer::default()
         };
-        let (_server, address) = match self.common.endpoint {
-            Some(_) => (None, String::new()),
-            None => {
-                let (child, address) = server.start().await?;
-                (Some(child), address)
-            }
-        };
+        let (_server, address) = server.unless(&self.common.endpoint).await?;
         let every = Duration::from_secs_f64(self.hold_secs.unwrap_or(self.checkpoint_secs));
         let mut builder = PubsubSource::builder(self.subscription.parse()?)
-            .endpoint(self.common.endpoint_of(&address)?)
+            .endpoint(Endpoint::emulator(&address)?)
             .streams(self.streams);
         if let Some(outstanding) = self.outstanding.or_else(|| self.needed(every)) {
             builder = builder.outstanding(outstanding);
@@ -77,7 +71,7 @@ impl Receive {
     /// What a hold at a rate needs: as much as comes in three intervals.
     fn needed(&self, every: Duration) -> Option<usize> {
         let (rate, _) = (self.rate?, self.hold_secs?);
-        let messages = every.as_secs_f64() * f64::from(rate) * 3.0;
+        let messages = every.as_secs_f64() * f64::from(rate.get()) * 3.0;
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,

@@ -1,7 +1,6 @@
 //! The line of JSON at the end.
 
 use clap::Args;
-use pubsub_source::Endpoint;
 use serde::Serialize;
 
 use crate::{Failure, latencies::Latencies, usage::Usage};
@@ -22,13 +21,6 @@ pub(crate) struct Common {
     /// Seconds before the measurement begins.
     #[arg(long, default_value_t = 1.0)]
     pub(crate) warm_up: f64,
-}
-
-impl Common {
-    pub(crate) fn endpoint_of(&self, started: &str) -> Result<Endpoint, Failure> {
-        let address = self.endpoint.as_deref().unwrap_or(started);
-        Ok(Endpoint::emulator(address)?)
-    }
 }
 
 /// What was measured. The names are a promise to scripts.

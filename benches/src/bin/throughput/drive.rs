@@ -1,0 +1,108 @@
+//! Feeding a sink for as long as the measurement takes.
+
+use std::{pin::Pin, time::Duration};
+
+use connector_core::Receipt;
+use futures::{FutureExt, Sink, StreamExt as _, future::poll_fn, stream::FuturesUnordered};
+use tokio::time::Instant;
+
+use crate::{
+    Failure,
+    latencies::Latencies,
+    report::{Common, Measured},
+    usage::Usage,
+};
+
+/// A sink under measurement.
+pub(crate) trait Driven: Sink<u64> + Unpin {
+    /// What becomes of a record that is waited for.
+    type Outcome: Send + 'static;
+
+    /// Accepts a record as `start_send` does, and tells what becomes of it.
+    fn submit(&mut self, record: u64) -> Receipt<Self::Outcome>;
+
+    /// Whether that is what was wanted.
+    fn is_done(outcome: &Self::Outcome) -> bool;
+
+    /// Records that the service has taken so far.
+    fn done(&self) -> u64;
+
+    /// Records without a verdict.
+    fn unanswered(&self) -> u64;
+}
+
+/// Feeds numbers, and prints what came of it. One in `sampled` is waited for, to see how long it
+/// takes.
+pub(crate) async fn drive<S>(
+    mode: &'static str,
+    common: &Common,
+    mut sink: S,
+    sampled: u64,
+    base: Usage,
+) -> Result<(), Failure>
+where
+    S: Driven<Error: Into<Failure>>,
+{
+    let warm = Duration::from_secs_f64(common.warm_up);
+    let whole = warm + Duration::from_secs_f64(common.secs);
+    let start = now();
+    let mut began = None;
+    let mut latencies = Latencies::default();
+    let mut receipts = FuturesUnordered::new();
+    let (mut number, mut held_max, mut errors) = (0_u64, 0_u64, 0_u64);
+    loop {
+        let ready = poll_fn(|cx| Pin::new(&mut sink).poll_ready(cx)).await;
+        ready.map_err(Into::into)?;
+        if number.is_multiple_of(sampled) {
+            while let Some(done) = receipts.next().now_or_never().flatten() {
+                match done {
+                    Some(took) => latencies.add(took),
+                    None => errors += 1,
+                }
+            }
+            if began.is_none() && start.elapsed() >= warm {
+                began = Some((now(), sink.done(), Usage::now()?));
+                latencies = Latencies::default();
+            }
+            if start.elapsed() >= whole {
+                break;
+            }
+            held_max = held_max.max(sink.unanswered());
+            let sent = now();
+            let receipt = sink.submit(number);
+            receipts.push(FutureExt::map(receipt, move |outcome| {
+                let done = outcome.is_ok_and(|outcome| S::is_done(&outcome));
+                done.then(|| sent.elapsed())
+            }));
+        } else {
+            let sent = Pin::new(&mut sink).start_send(number);
+            sent.map_err(Into::into)?;
+        }
+        number += 1;
+    }
+    let (since, done_before, before) = began.ok_or("the warm-up is longer than the run")?;
+    let seconds = since.elapsed().as_secs_f64();
+    let (messages, after) = (sink.done() - done_before, Usage::now()?);
+    let closed = poll_fn(|cx| Pin::new(&mut sink).poll_close(cx)).await;
+    closed.map_err(Into::into)?;
+    Measured {
+        mode,
+        messages,
+        seconds,
+        slowest_second: f64::NAN,
+        base,
+        before,
+        after,
+        latencies,
+        held_max,
+        extended_ids: 0,
+        suppressed: 0,
+        errors,
+    }
+    .print()
+}
+
+#[expect(clippy::disallowed_methods, reason = "a program may look at the clock")]
+fn now() -> Instant {
+    Instant::now()
+}
