@@ -183,7 +183,7 @@ impl<R> SinkBuilder<R> {
     ///
     /// Batches grow by themselves while requests are under way, so a linger only helps to save
     /// requests at low rates. It ends at once when a snapshot, a flush, a close, or the lack of room
-    /// waits for what is batched.
+    /// waits for what is batched. A staged sink never lingers: all of a commit is there at once.
     pub fn linger(mut self, linger: Duration) -> Self {
         self.settings.linger = linger;
         self
@@ -239,10 +239,13 @@ impl<R> SinkBuilder<R> {
         self
     }
 
-    /// How long nothing may complete while the host waits for room, a snapshot, a flush or a close.
-    /// Default 600 s. Then the sink ends; a warning comes after each tenth of it.
+    /// How long nothing may complete while the host waits for room, a snapshot, a flush or a close, or
+    /// a staged sink for what was committed, by a commit or a restore. Default 600 s. Then the sink
+    /// ends; a warning comes after each tenth of it.
     ///
-    /// Bounds a standstill, not a slow service: every message that is stored starts it anew.
+    /// Bounds a standstill, not a slow service: every message that is stored starts it anew. For what
+    /// a staged sink has committed, a snapshot beside it does not, nor does a flush of the failure
+    /// handler that fails.
     pub fn progress_timeout(mut self, timeout: Duration) -> Self {
         self.settings.progress_timeout = timeout;
         self
@@ -294,6 +297,10 @@ impl<R> SinkBuilder<R> {
     /// Counts messages that were refused alone, over all topics; any message stored starts it anew.
     /// So many in a row are a wrong schema or a wrong topic rather than wrong data, and a handler
     /// that drops would go on dropping. The last one is handed over before the sink ends.
+    ///
+    /// Staged messages are refused after their commit, when ending the sink would help nobody: they
+    /// would come again with every restart. They do not end it; those that the handler does not take
+    /// over are kept aside, and [`quarantine`](Self::quarantine) bounds that.
     pub fn max_consecutive_rejections(mut self, most: Option<NonZeroU32>) -> Self {
         self.settings.max_consecutive_rejections = most;
         self

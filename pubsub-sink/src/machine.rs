@@ -63,7 +63,7 @@ use connector_core::{
 use cuts::{Cut, Cuts};
 use destinations::{DestinationId, Destinations};
 use dismissed::Dismissed;
-use figures::Figures;
+use figures::{Figures, count_rejected};
 use inflight::Requests;
 use order::LaneKey;
 use quarantine::Quarantine;
@@ -155,7 +155,7 @@ impl Machine {
                 let (ledger, commit) = Ledger::restore(epoch, entries);
                 for (place, entry) in commit.released.iter().flat_map(|segment| segment.iter()) {
                     if let Entry::Staged(staged) = entry {
-                        backlog.push(&staged.topic, place, false);
+                        backlog.push(&staged.topic, place, || false);
                     }
                 }
                 (ledger, Some((commit.id, epoch)), quarantined)
@@ -208,7 +208,7 @@ impl Machine {
         if let Some((id, rejected, place)) = self.rejections.hand_over() {
             rejected.epoch = intake::epoch_of(self.ledger.standing(place));
             self.counters.records_rejected += 1;
-            self.figures.rejected(&rejected.destination);
+            count_rejected(&mut self.figures, &rejected.destination);
             return Some(Effect::Handle {
                 id,
                 rejected: rejected.clone(),
@@ -222,6 +222,8 @@ impl Machine {
                 return Some(Effect::FlushHandler);
             }
             self.look_again = false;
+            // What a restore commits is awaited too, from the first look on: `new` knows no clock.
+            self.watch(now);
         }
         if self.can_move() {
             self.move_backlog(now);
@@ -372,7 +374,10 @@ impl Machine {
         begun
     }
 
+    /// How long a batch waits for company. Never in a staged sink: all of a commit is there at once,
+    /// and its host waits for it.
     fn linger(&self) -> Option<Duration> {
-        (!self.settings.linger.is_zero() && !self.is_urgent()).then_some(self.settings.linger)
+        let lingers = !self.settings.linger.is_zero() && !self.is_staged() && !self.is_urgent();
+        lingers.then_some(self.settings.linger)
     }
 }

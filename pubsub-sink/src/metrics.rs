@@ -34,6 +34,9 @@ enum Instrument {
 }
 
 /// Registered once: looking a metric up by name at each turn would cost more than the turn.
+///
+/// Counters go out as differences, so that several sinks with one instance name add up, and one that
+/// is built again goes on where the last one was.
 pub(crate) struct Instruments {
     instruments: Vec<Instrument>,
     published: Stats,
@@ -61,10 +64,13 @@ impl Instruments {
         if *stats == self.published {
             return;
         }
-        self.published = *stats;
-        for (instrument, number) in self.instruments.iter().zip(stats.numbers()) {
+        let last = std::mem::replace(&mut self.published, *stats);
+        let numbers = stats.numbers().into_iter().zip(last.numbers());
+        for (instrument, (number, last)) in self.instruments.iter().zip(numbers) {
             match instrument {
-                Instrument::Counter(counter) => counter.absolute(number.value),
+                Instrument::Counter(counter) => {
+                    counter.increment(number.value.saturating_sub(last.value));
+                }
                 #[expect(
                     clippy::cast_precision_loss,
                     reason = "gauges are f64 in the facade; what is held is far below 2^53"
@@ -75,29 +81,29 @@ impl Instruments {
     }
 }
 
-/// Publishes the numbers of topics that have changed. Looked up by name: it is for few topics, and
-/// only on request.
-pub(crate) fn publish_destinations(instance: &str, changed: Vec<(TopicName, DestinationStats)>) {
-    for (topic, stats) in changed {
+/// Publishes what was counted since the last time for topics. Looked up by name: it is for few
+/// topics, and only on request.
+pub(crate) fn publish_destinations(instance: &str, counted: Vec<(TopicName, DestinationStats)>) {
+    for (topic, more) in counted {
         let labels = vec![
             Label::new("instance", instance.to_owned()),
             Label::new("topic", topic.to_string()),
         ];
         metrics::counter!("pubsub_sink_destination_records_published", labels.clone())
-            .absolute(stats.records_published);
+            .increment(more.records_published);
         metrics::counter!("pubsub_sink_destination_records_rejected", labels)
-            .absolute(stats.records_rejected);
+            .increment(more.records_rejected);
     }
 }
 
-/// Publishes the failures that have changed.
-pub(crate) fn publish_failures(instance: &str, changed: Vec<(Code, u64)>) {
-    for (code, failures) in changed {
+/// Publishes the failures since the last time.
+pub(crate) fn publish_failures(instance: &str, counted: Vec<(Code, u64)>) {
+    for (code, more) in counted {
         let labels = vec![
             Label::new("instance", instance.to_owned()),
             Label::new("code", code.name()),
         ];
-        metrics::counter!("pubsub_sink_failures", labels).absolute(failures);
+        metrics::counter!("pubsub_sink_failures", labels).increment(more);
     }
 }
 

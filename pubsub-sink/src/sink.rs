@@ -164,6 +164,12 @@ impl<R> PubsubSink<R> {
     /// Resolves when every message that the state names has its verdict. A flushing sink's state
     /// names nothing, nor does one that the host knows as settled: then it resolves to zero counts
     /// with the sink's first turn. The second call answers a receipt that is ready.
+    ///
+    /// # Errors
+    ///
+    /// The receipt fails with [`CheckpointError::Closed`] when the sink ends before, at the latest when
+    /// nothing completes for [`progress_timeout`](SinkBuilder::progress_timeout); and like a commit's
+    /// with [`CheckpointError::Retained`], when no checkpoint names what is kept aside.
     pub fn restored(&mut self) -> Receipt<Committed> {
         self.restored
             .take()

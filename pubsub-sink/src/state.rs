@@ -94,14 +94,6 @@ impl SinkState {
     pub(crate) fn kept_aside(&self) -> &[Arc<Quarantined>] {
         &self.named.quarantined
     }
-
-    const fn damaged(version: u32, problem: &'static str) -> StateError {
-        StateError::Damaged {
-            connector: Self::CONNECTOR,
-            version,
-            problem,
-        }
-    }
 }
 
 impl Versioned for SinkState {
@@ -123,18 +115,12 @@ impl Versioned for SinkState {
         let decoded = match version {
             1 => body::decode_v1(&body).map(|()| None),
             Self::VERSION => body::decode_v2(&body),
-            found => {
-                return Err(StateError::UnknownVersion {
-                    connector: Self::CONNECTOR,
-                    found,
-                    newest: Self::VERSION,
-                });
-            }
+            found => return Err(StateError::unknown_version::<Self>(found)),
         };
         match decoded {
             Ok(None) => Ok(Self::flushed(instance)),
             Ok(Some(named)) => Ok(Self::staged(instance, named)),
-            Err(problem) => Err(Self::damaged(version, problem)),
+            Err(problem) => Err(StateError::damaged::<Self>(version, problem)),
         }
     }
 }

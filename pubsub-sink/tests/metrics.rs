@@ -4,6 +4,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use connector_core::LogAndDrop;
 use futures::SinkExt;
 use gcp_emulator::{Body, Call, Code, Emulator, Fault, Method, Rule};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
@@ -124,6 +125,39 @@ async fn failures_are_labelled_with_their_code_and_topics_with_their_name() {
     ]
     .map(|(name, label, number)| (name.to_owned(), label.to_owned(), number));
     assert_eq!(labelled, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_numbers_of_a_sink_that_is_built_again_go_on_where_the_last_one_was() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _local = metrics::set_default_local_recorder(&recorder);
+    let emulator = world();
+    for _ in 0..2 {
+        let fault = Fault::answer(Code::Unavailable, "not now");
+        emulator
+            .faults()
+            .add(Rule::on(Method::Publish).once().then(fault));
+        let sink = builder(&emulator).destination_stats(1);
+        let mut sink = sink.on_rejected(LogAndDrop).build().unwrap();
+        for n in [0, 1, 2] {
+            sink.feed(n).await.unwrap();
+        }
+        sink.close().await.unwrap();
+        assert_eq!(sink.stats().records_published, 2, "its own numbers are");
+    }
+    let published = ours(&snapshotter);
+    for (name, expected) in [
+        ("records_published", 4.0),
+        ("records_rejected", 2.0),
+        ("destination_records_published", 4.0),
+        ("destination_records_rejected", 2.0),
+        ("failures", 2.0),
+    ] {
+        let found = published.iter().find(|(of, _, _)| of == name);
+        let (_, _, number) = found.unwrap();
+        assert!((number - expected).abs() < f64::EPSILON, "{name}: {number}");
+    }
 }
 
 fn is_dead_letter(call: &Call) -> bool {

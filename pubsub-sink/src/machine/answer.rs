@@ -63,7 +63,6 @@ impl Machine {
             return;
         };
         let rejection = pending.rejection;
-        let rejected = rejection.rejected.clone();
         match (verdict, self.staged_at(rejection.place)) {
             (Ok(Verdict::Drop), None) => {
                 self.settle(rejection.place, Outcome::Retained);
@@ -78,11 +77,12 @@ impl Machine {
             // Fail, and whatever verdict a later version adds. Ending the sink over a message that
             // comes from the state would end it again after every restore.
             (Ok(_), Some(staged)) => {
-                if !self.keep_aside(&staged, &rejection, &rejected) {
+                if !self.keep_aside(&staged, &rejection) {
                     return;
                 }
             }
             (Ok(_), None) => {
+                let rejected = rejection.rejected;
                 return self.fail(SinkError::Rejected {
                     destination: rejected.destination,
                     reason: rejected.reason,
@@ -96,8 +96,8 @@ impl Machine {
             }
         }
         if let Some(reply) = rejection.reply {
-            let reason = rejected.reason;
-            let cause = rejected.source;
+            let reason = rejection.rejected.reason;
+            let cause = rejection.rejected.source;
             self.effects
                 .push_back(Effect::Answer(reply, Published::Rejected { reason, cause }));
         }
@@ -125,7 +125,11 @@ impl Machine {
         let covered = self.cuts.end_flush();
         self.look_again = true;
         let cause = outcome.err().map(Cause::new);
-        self.end_dismissal(now, cause.as_ref(), random);
+        let settled = self.end_dismissal(now, cause.as_ref(), random);
+        // Beside a commit that stands still a staged sink's snapshots go on, and a flush that fails is
+        // repeated for ever: neither may count as progress of what is committed.
+        let stands_still = self.is_staged() && self.owed() > 0;
+        let moved = settled > 0 || (!covered.is_empty() && !stands_still);
         let mut closed = false;
         for Covered { id, cut, named } in covered {
             closed |= cut == Cut::Close;
@@ -148,12 +152,19 @@ impl Machine {
         if closed {
             return self.fail(SinkError::ClosedByHost);
         }
-        self.progress(now);
+        if moved {
+            self.progress(now);
+        } else {
+            self.watch(now);
+        }
     }
 
     /// What the handler took over of the stage is durable there, or is owed to its next flush.
-    fn end_dismissal(&mut self, now: Instant, failed: Option<&Cause>, random: f64) {
-        for place in self.dismissed.end_flush(now, failed.is_none(), random) {
+    /// Answers how many messages thereby have their verdict.
+    fn end_dismissal(&mut self, now: Instant, failed: Option<&Cause>, random: f64) -> usize {
+        let durable = self.dismissed.end_flush(now, failed.is_none(), random);
+        let settled = durable.len();
+        for place in durable {
             let bytes = self.staged_at(place).map_or(0, |staged| staged.bytes);
             self.settle(place, Outcome::Retained);
             self.release(1, bytes);
@@ -167,6 +178,7 @@ impl Machine {
                     cause: cause.clone(),
                 }));
         }
+        settled
     }
 
     fn stored(&mut self, now: Instant, id: RequestId, ids: Vec<String>) {
@@ -200,7 +212,9 @@ impl Machine {
         let destination = request.destination;
         self.counters.records_published += run.len() as u64;
         let topic = &self.destinations.get(destination).topic;
-        self.figures.published(topic, run.len());
+        let records = run.len() as u64;
+        self.figures
+            .count(topic, |stats| stats.records_published += records);
         self.counters.consecutive_rejections = 0;
         self.release(run.len(), bytes);
         self.repaired(destination);
@@ -289,10 +303,11 @@ impl Machine {
         }
         self.counters.consecutive_rejections += 1;
         let count = u32::try_from(self.counters.consecutive_rejections).unwrap_or(u32::MAX);
-        let ends = self
-            .settings
-            .max_consecutive_rejections
-            .filter(|most| count >= most.get())
+        // What a staged sink sends is committed: no state would name any of it as dealt with, and
+        // ending the sink would end every restart too.
+        let most = self.settings.max_consecutive_rejections;
+        let ends = most
+            .filter(|most| !self.is_staged() && count >= most.get())
             .map(|_| SinkError::TooManyRejections {
                 count,
                 topic,

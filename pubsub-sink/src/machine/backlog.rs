@@ -24,14 +24,14 @@ impl Backlog {
         !self.used.is_empty() || (room && !self.unused.is_empty())
     }
 
-    /// Adds a message. `used` says that its topic is in use.
-    pub(super) fn push(&mut self, topic: &TopicName, place: Place, used: bool) {
+    /// Adds a message. `is_used` says whether its topic is in use; asked once for each topic.
+    pub(super) fn push(&mut self, topic: &TopicName, place: Place, is_used: impl FnOnce() -> bool) {
         if let Some(places) = self.by_topic.get_mut(topic) {
             places.push_back(place);
             return;
         }
         self.by_topic.insert(topic.clone(), VecDeque::from([place]));
-        let turns = if used {
+        let turns = if is_used() {
             &mut self.used
         } else {
             &mut self.unused
@@ -87,10 +87,10 @@ mod tests {
         let mut ledger = Ledger::new();
         let places: Vec<Place> = (0..5).map(|_| ledger.add(())).collect();
         let mut backlog = Backlog::default();
-        backlog.push(&topic("new"), places[0], false);
-        backlog.push(&topic("newer"), places[1], false);
+        backlog.push(&topic("new"), places[0], || false);
+        backlog.push(&topic("newer"), places[1], || false);
         for place in &places[2..] {
-            backlog.push(&topic("used"), *place, true);
+            backlog.push(&topic("used"), *place, || true);
         }
         let used = |other: &TopicName| *other == topic("used");
         let (first, taken) = backlog.next(false, 2, used).unwrap();
@@ -107,10 +107,27 @@ mod tests {
     }
 
     #[test]
+    fn whether_a_topic_is_in_use_is_asked_with_its_first_message_only() {
+        let mut ledger = Ledger::new();
+        let mut backlog = Backlog::default();
+        let mut asked = 0;
+        for _ in 0..3 {
+            for name in ["one", "other"] {
+                backlog.push(&topic(name), ledger.add(()), || {
+                    asked += 1;
+                    false
+                });
+            }
+        }
+        assert_eq!(asked, 2);
+        assert_eq!(backlog.places().count(), 6);
+    }
+
+    #[test]
     fn a_topic_that_made_room_before_its_turn_waits_like_the_others() {
         let mut ledger = Ledger::new();
         let mut backlog = Backlog::default();
-        backlog.push(&topic("released"), ledger.add(()), true);
+        backlog.push(&topic("released"), ledger.add(()), || true);
         assert!(backlog.next(false, 2, |_| false).is_none());
         assert!(!backlog.can_move(false));
         assert!(backlog.next(true, 2, |_| false).is_some());

@@ -14,6 +14,7 @@ impl Machine {
     pub(crate) fn check_invariants(&self) {
         self.destinations.check_invariants();
         self.requests.check_invariants();
+        self.quarantine.check_invariants();
         self.ledger.check_invariants();
         if self.is_ended() {
             assert_eq!(self.held.items, 0, "an ended sink holds nothing");

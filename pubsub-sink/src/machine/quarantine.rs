@@ -19,6 +19,8 @@ use crate::staged::{Identity, Quarantined};
 pub(super) struct Quarantine {
     limits: Limits,
     kept: Vec<Arc<Quarantined>>,
+    /// What `kept` amounts to.
+    amount: Limits,
     /// Those whose commit waits for a state that names them as kept aside.
     owed: BTreeMap<Place, Owed>,
     /// Epochs sealed since, while anything is owed: where an aborted epoch folds into.
@@ -38,6 +40,7 @@ impl Quarantine {
     pub(super) fn new(limits: Limits, kept: Vec<Arc<Quarantined>>) -> Self {
         Self {
             limits,
+            amount: amount_of(&kept),
             kept,
             owed: BTreeMap::new(),
             sealed: BTreeSet::new(),
@@ -51,8 +54,7 @@ impl Quarantine {
 
     /// Whether one more message may be kept: below the bound, never whether it fits.
     pub(super) fn has_room(&self) -> bool {
-        let bytes = self.kept.iter().map(|kept| kept.message.len()).sum();
-        self.limits.admits(Limits::new(self.kept.len(), bytes))
+        self.limits.admits(self.amount)
     }
 
     pub(super) fn keep(&mut self, place: Place, message: Quarantined) {
@@ -61,7 +63,7 @@ impl Quarantine {
             named: None,
         };
         self.owed.insert(place, owed);
-        self.kept.push(Arc::new(message));
+        self.put_back(Arc::new(message));
     }
 
     pub(super) fn kept(&self) -> &[Arc<Quarantined>] {
@@ -75,17 +77,24 @@ impl Quarantine {
 
     /// Keeps what was taken out after all.
     pub(super) fn put_back(&mut self, kept: Arc<Quarantined>) {
+        self.amount.items += 1;
+        self.amount.bytes += kept.message.len();
         self.kept.push(kept);
     }
 
     /// Takes out what is kept, except what no durable state names as kept aside yet.
     pub(super) fn take(&mut self, which: impl Fn(Identity) -> bool) -> Vec<Arc<Quarantined>> {
         let owed: BTreeSet<Identity> = self.owed.values().map(|owed| owed.identity).collect();
-        self.kept
+        let taken: Vec<Arc<Quarantined>> = self
+            .kept
             .extract_if(.., |kept| {
                 which(kept.identity) && !owed.contains(&kept.identity)
             })
-            .collect()
+            .collect();
+        let Limits { items, bytes, .. } = amount_of(&taken);
+        self.amount.items -= items;
+        self.amount.bytes -= bytes;
+        taken
     }
 
     /// The state of `epoch` names all that is kept.
@@ -141,6 +150,20 @@ impl Quarantine {
     pub(super) fn deadline(&self, patience: Duration) -> Option<Instant> {
         self.waiting_since?.checked_add(patience)
     }
+
+    #[cfg(test)]
+    pub(super) fn check_invariants(&self) {
+        assert_eq!(
+            self.amount,
+            amount_of(&self.kept),
+            "the sum is that of what is kept"
+        );
+    }
+}
+
+fn amount_of(kept: &[Arc<Quarantined>]) -> Limits {
+    let bytes = kept.iter().map(|kept| kept.message.len()).sum();
+    Limits::new(kept.len(), bytes)
 }
 
 #[cfg(test)]
@@ -214,6 +237,26 @@ mod tests {
         let mut ledger = Ledger::new();
         ledger.add(());
         quarantine.keep(ledger.add(()), message(1));
+        assert!(!quarantine.has_room());
+    }
+
+    #[test]
+    fn what_leaves_makes_room_in_messages_and_in_bytes_and_what_was_restored_takes_it() {
+        let limits = Limits::new(100, 15);
+        let mut quarantine = Quarantine::new(limits, vec![Arc::new(message(0))]);
+        quarantine.check_invariants();
+        assert!(quarantine.has_room(), "10 of 15 bytes");
+        quarantine.keep(Ledger::new().add(()), message(1));
+        quarantine.check_invariants();
+        assert!(!quarantine.has_room());
+        let taken = quarantine.take(|_| true);
+        quarantine.check_invariants();
+        assert_eq!(taken.len(), 1, "the other is owed");
+        assert!(quarantine.has_room());
+        for kept in taken {
+            quarantine.put_back(kept);
+        }
+        quarantine.check_invariants();
         assert!(!quarantine.has_room());
     }
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Instant};
 
 use bytes::BytesMut;
 use connector_core::{
-    CheckpointError, Epoch, Limits, Rejected,
+    CheckpointError, Epoch, Limits,
     ledger::{CommitId, Outcome, Place},
 };
 use gcp_wire::TopicName;
@@ -74,8 +74,8 @@ impl Machine {
             }
             for (place, entry) in commit.released.iter().flat_map(|segment| segment.iter()) {
                 if let Entry::Staged(staged) = entry {
-                    let used = self.destinations.find(&staged.topic).is_some();
-                    self.backlog.push(&staged.topic, place, used);
+                    let is_used = || self.destinations.find(&staged.topic).is_some();
+                    self.backlog.push(&staged.topic, place, is_used);
                 }
             }
         }
@@ -131,12 +131,8 @@ impl Machine {
 
     /// Keeps aside a message that was refused and that its handler will not take over. False when
     /// that ended the sink.
-    pub(super) fn keep_aside(
-        &mut self,
-        staged: &Staged,
-        rejection: &Rejection,
-        rejected: &Rejected,
-    ) -> bool {
+    pub(super) fn keep_aside(&mut self, staged: &Staged, rejection: &Rejection) -> bool {
+        let rejected = &rejection.rejected;
         let topic = staged.topic.clone();
         if !self.quarantine.has_room() {
             let limits = self.quarantine.limits();

@@ -178,7 +178,7 @@ impl World {
     }
 
     pub(super) fn flushed(&mut self, incarnation: u32, succeeded: bool) -> Result<(), Violation> {
-        let (at, random) = (self.at(), self.chance.unit());
+        let (at, random) = (self.at(), self.chance.random().f64());
         let Some(client) = self
             .client
             .as_mut()

@@ -17,7 +17,7 @@ impl World {
         if self.chance.strikes(|rates| rates.crash) {
             self.crash();
         }
-        for _ in 0..self.chance.number(1..8) {
+        for _ in 0..self.chance.random().usize(1..8) {
             if !self.feed_one() {
                 break;
             }

@@ -199,7 +199,7 @@ impl World {
         if !self.is_awaited(incarnation, id, call) {
             return;
         }
-        let (at, random) = (self.at(), self.chance.unit());
+        let (at, random) = (self.at(), self.chance.random().f64());
         let client = self.client.as_mut().expect("it waits");
         let (_, numbers) = client.calls.remove(&id).expect("it waits");
         let class = match &answer {
@@ -227,7 +227,7 @@ impl World {
         if !self.is_awaited(incarnation, id, call) {
             return;
         }
-        let (at, random) = (self.at(), self.chance.unit());
+        let (at, random) = (self.at(), self.chance.random().f64());
         let client = self.client.as_mut().expect("it waits");
         let (_, numbers) = client.calls.remove(&id).expect("it waits");
         let answer = if self.bug == Some(Bug::SilenceCountsAsStored) {
@@ -256,7 +256,7 @@ impl World {
     }
 
     pub(super) fn created(&mut self, incarnation: u32, topic: &TopicName, creation: Creation) {
-        let (at, random) = (self.at(), self.chance.unit());
+        let (at, random) = (self.at(), self.chance.random().f64());
         if let Some(client) = &mut self.client
             && client.incarnation == incarnation
         {
@@ -267,7 +267,7 @@ impl World {
 
     pub(super) fn delete_a_topic(&mut self) {
         if self.chance.strikes(|rates| rates.delete_topic) {
-            let gone = topic(self.chance.number(0..TOPICS));
+            let gone = topic(self.chance.random().usize(0..TOPICS));
             if self.server.delete(self.now, &gone) {
                 self.chance.count("a topic was deleted");
             }

@@ -12,7 +12,7 @@ use gcp_wire::TopicName;
 use super::{
     Counts, Violation,
     bugs::Bug,
-    chance::Chance,
+    chance::{Chance, chance, settings},
     client::Client,
     server::{Server, TOPICS, topic},
     truth::{Kind, Record, Saved, Truth},
@@ -99,15 +99,15 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(seed: u64, bug: Option<Bug>) -> Self {
-        let mut chance = Chance::new(seed);
-        let settings = chance.settings();
+        let mut chance = chance(seed);
+        let settings = settings(&mut chance);
         let limits = if settings.delivery.is_staged() {
             settings.stage
         } else {
             Limits::items(chance.pick(&[1, 8, 1_000]))
         };
         let mut truth = Truth::default();
-        for _ in 0..chance.number(20..200) {
+        for _ in 0..chance.random().usize(20..200) {
             let kind = if chance.strikes(|rates| rates.poison) {
                 Kind::Poison
             } else if chance.strikes(|rates| rates.broken) {
@@ -116,7 +116,7 @@ impl World {
                 Kind::Good
             };
             truth.records.push(Record {
-                topic: chance.number(0..TOPICS),
+                topic: chance.random().usize(0..TOPICS),
                 key: chance.pick(&["", "a", "b"]),
                 kind,
             });
@@ -142,7 +142,7 @@ impl World {
                 world.server.create(Duration::ZERO, &topic(number));
             }
         }
-        if world.chance.quiet {
+        if world.chance.is_quiet() {
             world.chance.count("a quiet run");
         }
         world
@@ -165,10 +165,10 @@ impl World {
         self.schedule(Duration::from_secs(1), Event::DeleteTopic);
         loop {
             self.run_client()?;
-            if !self.chance.calm && (self.now >= TROUBLE || self.has_fed_everything()) {
-                self.chance.calm = true;
+            if !self.chance.is_calm() && (self.now >= TROUBLE || self.has_fed_everything()) {
+                self.chance.calm_down();
             }
-            if self.chance.calm && self.is_done() {
+            if self.chance.is_calm() && self.is_done() {
                 return self.finish();
             }
             if self.now > TROUBLE + PATIENCE {
@@ -310,6 +310,6 @@ impl World {
             return Err("a sink at rest has something to do".to_owned());
         }
         self.truth.check_end(aside)?;
-        Ok(self.chance.counts)
+        Ok(self.chance.into_counts())
     }
 }

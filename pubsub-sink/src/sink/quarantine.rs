@@ -1,5 +1,7 @@
 //! What the operator does about messages that are kept aside.
 
+use std::collections::BTreeSet;
+
 use connector_core::Limits;
 
 use super::PubsubSink;
@@ -54,8 +56,9 @@ impl<R> PubsubSink<R> {
     }
 
     /// The host's choice, made outside the lock.
-    fn chosen(&self, which: &mut dyn FnMut(Identity) -> bool) -> Vec<Identity> {
-        let kept = self.quarantined();
+    fn chosen(&self, which: &mut dyn FnMut(Identity) -> bool) -> BTreeSet<Identity> {
+        let kept = self.shared.with(|state| state.machine.quarantined());
+        let kept = kept.unwrap_or_default();
         let identities = kept.iter().map(|kept| kept.identity);
         identities.filter(|identity| which(*identity)).collect()
     }

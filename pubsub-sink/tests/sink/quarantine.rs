@@ -315,3 +315,28 @@ async fn a_record_that_never_encodes_holds_up_the_snapshot_and_not_the_commits_b
     assert_eq!(second.await.unwrap().messages(), 0);
     assert_eq!(sink.commit(Epoch::new(2)).await.unwrap().retained, 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn refusals_in_a_row_end_no_staged_sink_and_are_kept_aside_or_taken_over() {
+    let (world, _) = world();
+    let bad = || (0..150).map(|number| record("events", format!("{number}!")));
+    let mut sink = world.staged().build().unwrap();
+    feed(&mut sink, bad()).await;
+    seal(&mut sink, 1).await;
+    let first = sink.commit(Epoch::new(1));
+    let aside = tokio::time::timeout(LONG, until_quarantined(&sink, 150));
+    aside.await.expect("all of them are kept aside");
+    assert_eq!(sink.stats().consecutive_rejections, 150);
+    let (saved, _) = checkpoint(&mut sink, 2).await;
+    assert_eq!(first.await.unwrap().retained, 150);
+    assert_eq!(saved.restored().state.quarantined(), 150);
+    sink.close().await.unwrap();
+
+    let bin = Bin::default();
+    let mut sink = world.staged().on_rejected(bin.clone()).build().unwrap();
+    feed(&mut sink, bad()).await;
+    let (_, committed) = checkpoint(&mut sink, 1).await;
+    assert_eq!((committed.settled, committed.retained), (0, 150));
+    assert_eq!(bin.content().len(), 150);
+    sink.close().await.unwrap();
+}

@@ -323,3 +323,48 @@ async fn an_ended_sink_holds_nothing_that_waits_for_a_commit() {
     sink.abort(Epoch::new(1));
     assert_eq!(sink.stats(), stats);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_commit_waits_for_no_company() {
+    let world = World::new(&["events", "others"]);
+    let linger = Duration::from_secs(60);
+    let mut sink = world.staged().linger(linger).build().unwrap();
+    let records = ["events", "others", "events"].map(|topic| record(topic, "x"));
+    feed(&mut sink, records).await;
+    let started = now();
+    let (_, committed) = checkpoint(&mut sink, 1).await;
+    assert_eq!(committed.settled, 3);
+    assert!(started.elapsed() < Duration::from_secs(1));
+    assert_eq!(
+        world.count(Method::Publish),
+        2,
+        "one request for each topic"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_commit_that_stands_still_ends_the_sink_though_snapshots_go_on_beside_it() {
+    let world = World::new(&["events"]);
+    world.fault_on_publish(Fault::answer(Code::Unavailable, "down"));
+    // With keys a request is repeated for as long as it takes, so that only this wait ends it.
+    let mut sink = world.staged().message_ordering(true).build().unwrap();
+    feed(&mut sink, [keyed("events", "key", "0")]).await;
+    seal(&mut sink, 1).await;
+    let started = now();
+    let mut commit = sink.commit(Epoch::new(1));
+    let mut epoch = 1;
+    // The wait ends between two snapshots.
+    let checkpoints_every = Duration::from_secs(7);
+    let lost = loop {
+        match tokio::time::timeout(checkpoints_every, &mut commit).await {
+            Ok(committed) => break committed,
+            Err(_) => assert!(started.elapsed() < LONG, "the commit waits for ever"),
+        }
+        epoch += 1;
+        seal(&mut sink, epoch).await;
+    };
+    assert!(matches!(lost, Err(CheckpointError::Closed { .. })));
+    assert_eq!(started.elapsed().as_secs(), 600);
+    let error = sink.ready().await.unwrap_err();
+    assert!(matches!(error, SinkError::Stalled { items: 1, .. }));
+}

@@ -2,12 +2,14 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use connector_core::{Checkpoint, Epoch, Restored};
-use gcp_emulator::{Fault, Method, Rule};
-use pubsub_sink::{BuildError, PubsubSink, SinkState};
+use connector_core::{Checkpoint, CheckpointError, Epoch, Restored};
+use gcp_emulator::{Code, Fault, Method, Rule};
+use pubsub_sink::{BuildError, PubsubSink, SinkError, SinkState};
 use tokio::{runtime::Handle, task::AbortHandle};
 
-use crate::world::{Record, World, checkpoint, feed, full, numbers, record, seal};
+use crate::world::{
+    LONG, Record, World, checkpoint, feed, full, keyed, now, numbers, record, seal,
+};
 
 const INCARNATION: &str = "sink-incarnation";
 const SEQUENCE: &str = "sink-sequence";
@@ -196,4 +198,26 @@ async fn a_flushing_sink_refuses_a_state_that_names_messages_and_takes_one_that_
     let mut staged = start(&world, [flushed.restored()]);
     assert_eq!(staged.sink.restored().await.unwrap().total(), 0);
     assert_eq!(world.stored("events"), ["0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_restore_commits_ends_the_sink_when_nothing_of_it_completes() {
+    let world = World::new(&["events"]);
+    let builder = || world.staged().message_ordering(true);
+    let mut first = builder().build().unwrap();
+    feed(&mut first, [keyed("events", "key", "0")]).await;
+    let saved = seal(&mut first, 1).await;
+    drop(first);
+    world.fault_on_publish(Fault::answer(Code::Unavailable, "down"));
+    // The host waits for nothing but the receipt.
+    let started = now();
+    let mut second = builder().restore([saved.restored()]).build().unwrap();
+    let lost = tokio::time::timeout(LONG, second.restored()).await;
+    let lost = lost.expect("the wait is bounded");
+    assert!(matches!(lost, Err(CheckpointError::Closed { .. })));
+    assert_eq!(started.elapsed().as_secs(), 600);
+    assert!(matches!(
+        second.ready().await,
+        Err(SinkError::Stalled { items: 1, .. })
+    ));
 }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use connector_core::{Checkpoint, CheckpointError, Epoch, FailureHandler, Verdict};
 use gcp_emulator::{Call, Code, Fault, Method, Rule};
-use pubsub_sink::DeadLetterError;
+use pubsub_sink::{DeadLetterError, SinkError};
 
-use super::{dead_letter_error, invalid, on_dead_letters, rejected};
-use crate::world::{World, feed, now, published, record};
+use super::{dead_letter_error, invalid, is_dead_letter, on_dead_letters, rejected};
+use crate::world::{LONG, World, feed, is_poisoned, now, published, record};
 
 #[tokio::test(start_paused = true)]
 async fn a_dead_letter_whose_flush_failed_is_owed_to_the_snapshot_after_an_abort() {
@@ -112,4 +112,43 @@ async fn the_time_of_a_flush_is_known_and_an_empty_one_leaves_it() {
     assert!(watch.last_flush().unwrap() < Duration::from_secs(1));
     assert_eq!(watch.longest_flush(), Some(first));
     assert_eq!(watch.stats().records_published, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_commit_behind_a_queue_that_has_ended_ends_the_sink_after_the_progress_timeout() {
+    // Also beside a host that goes on taking checkpoints, none of which is complete.
+    for checkpoints_every in [LONG, Duration::from_secs(20)] {
+        let world = World::new(&["events", "rejected"]);
+        let poisoned = |call: &Call| !is_dead_letter(call) && is_poisoned(call);
+        let refuse = Fault::answer(Code::InvalidArgument, "does not match the schema");
+        world.fault(Rule::on(Method::Publish).when(poisoned).then(refuse));
+        let denied = Fault::answer(Code::PermissionDenied, "no");
+        world.fault(on_dead_letters(denied));
+        let queue = world.queue().build().unwrap();
+        let mut sink = world.staged().on_rejected(queue).build().unwrap();
+        feed(&mut sink, [record("events", "bad!")]).await;
+        let mut epoch = Epoch::new(1);
+        sink.snapshot(epoch).await.unwrap();
+        let started = now();
+        let mut commit = sink.commit(epoch);
+        let lost = loop {
+            match tokio::time::timeout(checkpoints_every, &mut commit).await {
+                Ok(committed) => break committed,
+                Err(_) => assert!(started.elapsed() < LONG, "the commit waits for ever"),
+            }
+            epoch = epoch.next();
+            sink.snapshot(epoch).await.unwrap_err();
+            sink.abort(epoch);
+        };
+        assert!(matches!(lost, Err(CheckpointError::Closed { .. })));
+        assert_eq!(started.elapsed().as_secs(), 600);
+        let error = sink.ready().await.unwrap_err();
+        let SinkError::Stalled {
+            topic: None, items, ..
+        } = &error
+        else {
+            panic!("{error}");
+        };
+        assert_eq!(*items, 1);
+    }
 }
