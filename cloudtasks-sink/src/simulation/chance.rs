@@ -1,9 +1,5 @@
 //! What a seed brings.
 
-use std::time::Duration;
-
-use super::Counts;
-
 /// What must happen at least once over all runs, or the simulation proves less than it says.
 pub(super) const EVERYTHING: [&str; 37] = [
     "a batch was answered as not done",
@@ -45,15 +41,6 @@ pub(super) const EVERYTHING: [&str; 37] = [
     "the sink ended after it had stood still",
 ];
 
-/// Chances of one run, and its source of random numbers.
-pub(super) struct Chance {
-    random: fastrand::Rng,
-    pub(super) counts: Counts,
-    /// The time of faults is over.
-    pub(super) calm: bool,
-    rates: Rates,
-}
-
 /// Per occasion, in thousandths.
 #[derive(Debug, Default)]
 pub(super) struct Rates {
@@ -78,85 +65,38 @@ pub(super) struct Rates {
     pub(super) doubt: u32,
 }
 
-impl Chance {
-    pub(super) fn new(seed: u64) -> Self {
-        let mut random = fastrand::Rng::with_seed(seed);
-        let quiet = random.u8(..12) == 0;
-        // Each fault is absent from half of the runs, so that those of the others have company and
-        // room.
-        let mut rate = |most: u32| {
-            if quiet || random.bool() {
-                0
-            } else {
-                random.u32(1..=most)
-            }
-        };
-        let rates = Rates {
-            crash: rate(12),
-            lose_call: rate(200),
-            lose_answer: rate(300),
-            unavailable: rate(300),
-            late: rate(200),
-            trouble: rate(60),
-            flush_trouble: rate(500),
-            keep_aside: rate(1_000),
-            save_trouble: rate(200),
-            abort: rate(200),
-            skip_commit: rate(300),
-            lose_mark: rate(600),
-            twin: rate(500),
-            zombie: rate(700),
-            long_stop: rate(500),
-            sleep: rate(20),
-            clock: rate(50),
-            not_done: rate(600),
-            doubt: rate(400),
-        };
-        let mut chance = Self {
-            random,
-            counts: Counts::new(),
-            calm: false,
-            rates,
-        };
-        if quiet {
-            chance.count("a quiet run");
-        }
-        chance
-    }
+/// What happens by chance in one run.
+pub(super) type Chance = connector_core::conformance::Chance<Rates>;
 
-    pub(super) fn count(&mut self, what: &'static str) {
-        debug_assert!(EVERYTHING.contains(&what), "{what:?} is not listed");
-        *self.counts.entry(what).or_default() += 1;
+pub(super) fn chance(seed: u64) -> Chance {
+    let mut chance = Chance::new(seed, 12, &EVERYTHING, |rate| Rates {
+        crash: rate(12),
+        lose_call: rate(200),
+        lose_answer: rate(300),
+        unavailable: rate(300),
+        late: rate(200),
+        trouble: rate(60),
+        flush_trouble: rate(500),
+        keep_aside: rate(1_000),
+        save_trouble: rate(200),
+        abort: rate(200),
+        skip_commit: rate(300),
+        lose_mark: rate(600),
+        twin: rate(500),
+        zombie: rate(700),
+        long_stop: rate(500),
+        sleep: rate(20),
+        clock: rate(50),
+        not_done: rate(600),
+        doubt: rate(400),
+    });
+    if chance.is_quiet() {
+        chance.count("a quiet run");
     }
+    chance
+}
 
-    /// Whether a fault happens on this occasion. Never once the time of faults is over.
-    pub(super) fn strikes(&mut self, rate: impl Fn(&Rates) -> u32) -> bool {
-        let rate = rate(&self.rates);
-        !self.calm && rate > 0 && self.random.u32(..1000) < rate
-    }
-
-    pub(super) fn one_in(&mut self, n: u32) -> bool {
-        self.random.u32(..n) == 0
-    }
-
-    /// A task id, so that a run is a function of its seed to the last byte.
-    pub(super) fn task_id(&mut self) -> String {
-        format!("{:032x}", self.random.u128(..))
-    }
-
-    pub(super) fn below(&mut self, n: u32) -> u32 {
-        self.random.u32(..n)
-    }
-
-    pub(super) fn millis(&mut self, range: std::ops::Range<u64>) -> Duration {
-        Duration::from_millis(self.random.u64(range))
-    }
-
-    pub(super) fn seconds(&mut self, range: std::ops::Range<i64>) -> i64 {
-        self.random.i64(range)
-    }
-
-    pub(super) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.random.usize(..from.len())]
-    }
+/// A task id, so that a run is a function of its seed to the last byte.
+pub(super) fn task_id(chance: &mut Chance) -> String {
+    format!("{:032x}", chance.random().u128(..))
 }

@@ -172,7 +172,7 @@ impl World {
                         SinkError::HandlerStalled { .. } | SinkError::StageFull { .. }
                     ))
                 );
-                if !slept || self.chance.calm {
+                if !slept || self.chance.is_calm() {
                     return Err(format!("the sink ended: {failure:?}"));
                 }
                 self.chance.count("the sink ended after it had stood still");

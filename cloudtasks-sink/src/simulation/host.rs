@@ -4,6 +4,7 @@ use connector_core::{Epoch, Limits, Rejected, RejectedReason};
 
 use super::Violation;
 use super::bugs::Bug;
+use super::chance::task_id;
 use super::truth::Kind;
 use super::world::{Durable, Event, Progress, World};
 use crate::machine::Create;
@@ -20,7 +21,7 @@ impl World {
             self.crash();
             return Ok(());
         }
-        for _ in 0..=self.chance.below(6) {
+        for _ in 0..=self.chance.random().u32(..6) {
             if self.position == self.truth.kinds.len() {
                 break;
             }
@@ -42,7 +43,7 @@ impl World {
             self.chance.count("a checkpoint was asked for");
         }
         // A host that is deaf to the wish for a while.
-        let hears = self.chance.calm || !self.chance.one_in(4);
+        let hears = self.chance.is_calm() || !self.chance.one_in(4);
         if (wanted && hears) || self.chance.one_in(5) {
             self.cut(id)?;
         }
@@ -62,7 +63,7 @@ impl World {
         let name = match named {
             Named::ByService => String::new(),
             Named::Minted | Named::ByKey => {
-                format!("{}/tasks/{}", queue.as_str(), self.chance.task_id())
+                format!("{}/tasks/{}", queue.as_str(), task_id(&mut self.chance))
             }
         };
         let task = crate::Task::from(Self::encoded(number, kind));

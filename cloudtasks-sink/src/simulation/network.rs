@@ -236,7 +236,7 @@ impl World {
             return;
         }
         let most = u32::try_from(made.tasks.len()).expect("a hundred at most");
-        let at = usize::try_from(self.chance.below(most)).expect("a hundred at most");
+        let at = usize::try_from(self.chance.random().u32(..most)).expect("a hundred at most");
         made.tasks.remove(at);
         let created = (0..).filter(|index| !told.failed_requests.contains_key(index));
         let index: Vec<i32> = created.take(at + 1).collect();
@@ -283,7 +283,7 @@ impl World {
 
     pub(super) fn answer(&mut self, id: u64, what: What, said: Said) -> Result<(), Violation> {
         let (now, wall) = (self.monotonic(), self.wall());
-        let mut random = fastrand::Rng::with_seed(u64::from(self.chance.below(u32::MAX)));
+        let mut random = fastrand::Rng::with_seed(u64::from(self.chance.random().u32(..u32::MAX)));
         let silence = self.bug == Some(Bug::SilenceCountsAsCreated);
         let outage = self.bug == Some(Bug::OutageCountsAsRefusal);
         let Some(client) = self.clients.get_mut(&id) else {
@@ -333,7 +333,7 @@ impl World {
         }
         let (until, code) = *self.trouble.get(queue)?;
         // Flushing sinks end for it, which is not what is looked at here.
-        if self.chance.calm || self.t >= until || !self.truth.staged {
+        if self.chance.is_calm() || self.t >= until || !self.truth.staged {
             return None;
         }
         self.chance.count("a queue was missing or closed");

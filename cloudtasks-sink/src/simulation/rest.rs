@@ -14,7 +14,7 @@ impl World {
     /// The faults are over, every process but one is gone, and nothing is owed.
     pub(super) fn is_at_rest(&mut self) -> bool {
         let late = self.calm_since + 2 * Duration::from_secs(1_500);
-        if !self.chance.calm || self.t < late || self.clients.len() > 1 {
+        if !self.chance.is_calm() || self.t < late || self.clients.len() > 1 {
             return false;
         }
         let all_read = self.position == self.truth.kinds.len();
@@ -76,6 +76,6 @@ impl World {
         {
             return Err(format!("{:?} is held at rest", client.held));
         }
-        Ok(self.chance.counts)
+        Ok(self.chance.into_counts())
     }
 }

@@ -8,6 +8,7 @@ use connector_core::{Epoch, Limits, Restored};
 
 use super::Violation;
 use super::bugs::Bug;
+use super::chance::task_id;
 use super::client::Client;
 use super::world::{Event, Progress, WINDOW, World};
 use crate::builder::restored;
@@ -122,7 +123,11 @@ impl World {
     ) {
         for (create, _, _) in tasks {
             let number = super::truth::number(&create.request.task);
-            let name = format!("{}/tasks/{}", create.queue.as_str(), self.chance.task_id());
+            let name = format!(
+                "{}/tasks/{}",
+                create.queue.as_str(),
+                task_id(&mut self.chance)
+            );
             let task = crate::Task::from(Self::encoded(number, self.truth.kinds[number]));
             create.request = task.into_request(&create.queue, name);
             let task = crate::state::StagedTask {

@@ -10,7 +10,7 @@ use gcp_emulator::pubsub::state::History;
 use gcp_wire::{Code, QueueName};
 
 use super::bugs::Bug;
-use super::chance::Chance;
+use super::chance::{Chance, chance};
 use super::client::Client;
 use super::network::{Call, What};
 use super::truth::{Kind, Truth};
@@ -146,12 +146,12 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(seed: u64, bug: Option<Bug>) -> Self {
-        let mut chance = Chance::new(seed);
+        let mut chance = chance(seed);
         let staged = bug != Some(Bug::SavedAtCut) && !chance.one_in(4);
         let batch = chance.pick(&[None, Some(Batch::up_to(1)), Some(Batch::up_to(5))]);
-        let records = 20 + chance.below(40);
+        let records = 20 + chance.random().u32(..40);
         let kinds: Vec<Kind> = (0..records)
-            .map(|_| match chance.below(12) {
+            .map(|_| match chance.random().u32(..12) {
                 0 => Kind::Poison,
                 1 => Kind::Door,
                 _ => Kind::Good,
@@ -262,8 +262,8 @@ impl World {
         if !self.stopped.is_zero() && self.t >= self.awake_at {
             self.lag += std::mem::take(&mut self.stopped);
         }
-        if !self.chance.calm && self.t > FAULTS_END {
-            self.chance.calm = true;
+        if !self.chance.is_calm() && self.t > FAULTS_END {
+            self.chance.calm_down();
             self.calm_since = self.t;
         }
     }
@@ -277,7 +277,7 @@ impl World {
                 }
                 if self.chance.strikes(|rates| rates.clock) {
                     self.chance.count("a clock was set");
-                    self.wrong = self.chance.seconds(-25..25);
+                    self.wrong = self.chance.random().i64(-25..25);
                 }
                 self.host_acts()
             }
