@@ -310,7 +310,7 @@ impl Machine {
 
     /// The numbers of the first queues, as many as were asked for.
     pub(crate) const fn destination_stats(&self) -> &BTreeMap<QueueName, DestinationStats> {
-        self.figures.by_queue()
+        self.figures.by_destination()
     }
 
     /// Failed attempts by what the service, or the connection, said.

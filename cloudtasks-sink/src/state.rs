@@ -6,6 +6,7 @@ mod staged_task;
 
 pub use kept_task::{KeptReason, KeptTask};
 pub use staged_task::StagedTask;
+pub(crate) use staged_task::name_in;
 
 use std::fmt;
 
@@ -88,11 +89,7 @@ impl Versioned for SinkState {
     }
 
     fn decode_body(version: u32, instance: &str, body: Bytes) -> Result<Self, StateError> {
-        let damaged = |problem| StateError::Damaged {
-            connector: CONNECTOR,
-            version,
-            problem,
-        };
+        let damaged = |problem| StateError::damaged::<Self>(version, problem);
         const NO_PROTOBUF: &str = "it is no protobuf message";
         match version {
             1 => {
@@ -116,11 +113,7 @@ impl Versioned for SinkState {
                     kept,
                 })
             }
-            found => Err(StateError::UnknownVersion {
-                connector: CONNECTOR,
-                found,
-                newest: Self::VERSION,
-            }),
+            found => Err(StateError::unknown_version::<Self>(found)),
         }
     }
 }

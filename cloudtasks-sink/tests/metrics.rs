@@ -101,6 +101,49 @@ async fn failures_and_queues_have_labels_of_their_own() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_numbers_of_a_sink_that_is_built_again_go_on_where_the_last_one_was() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _local = metrics::set_default_local_recorder(&recorder);
+    let emulator = Emulator::builder().queue(QUEUE).start();
+    for run in 0..2 {
+        let busy = Fault::answer(Code::ResourceExhausted, "busy");
+        emulator
+            .faults()
+            .add(Rule::on(Method::CreateTask).once().then(busy));
+        let mut sink = CloudTasksSink::builder(|id: &u32| match id {
+            1 => Ok(Some(HttpTask::post("https://h/")?.segment(".."))),
+            _ => Ok(Some(HttpTask::post("https://h/")?)),
+        })
+        .queue(QUEUE.parse().unwrap())
+        .task_id(move |id: &u32| format!("{run}-{id}"))
+        .endpoint(Endpoint::in_memory(emulator.dialer()))
+        .destination_stats(1)
+        .on_rejected(LogAndDrop)
+        .build()
+        .unwrap();
+        for id in [0, 1, 2, 2] {
+            sink.send(id).await.unwrap();
+        }
+        sink.close().await.unwrap();
+        assert_eq!(sink.stats().created, 2, "its own numbers are");
+    }
+    let published = ours(&snapshotter);
+    for (name, expected) in [
+        ("created", "4"),
+        ("rejected", "2"),
+        ("destination_created", "4"),
+        ("destination_duplicates", "2"),
+        ("destination_rejected", "2"),
+        ("failures", "2"),
+    ] {
+        let found = published.iter().find(|(of, _, _)| of == name);
+        let (_, _, number) = found.unwrap();
+        assert_eq!(number, expected, "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn nothing_is_kept_of_queues_that_nobody_asked_for() {
     let recorder = DebuggingRecorder::new();
     let snapshotter = recorder.snapshotter();

@@ -8,7 +8,8 @@ use crate::{DestinationStats, Stats};
 
 /// The registered metrics, and what was published last.
 ///
-/// Counters go out as differences, so that several sinks with one instance name add up.
+/// Counters go out as differences, so that several sinks with one instance name add up, and one that
+/// is built again goes on where the last one was.
 pub(super) struct Published {
     handles: Vec<Handle>,
     instance: String,
@@ -50,18 +51,18 @@ impl Published {
             metrics::gauge!("cloudtasks_sink_queue_stopped", "instance" => instance(), "queue" => queue)
                 .set(if state.is_stopped() { 1.0 } else { 0.0 });
         }
-        for (queue, stats) in machine.figures().take_changed() {
-            let numbers = [stats.created, stats.duplicates, stats.rejected];
+        for (queue, more) in machine.figures().take_changed() {
+            let numbers = [more.created, more.duplicates, more.rejected];
             for (name, number) in DestinationStats::NAMES.iter().zip(numbers) {
                 let name = format!("cloudtasks_sink_destination_{name}");
                 let queue = queue.to_string();
                 metrics::counter!(name, "instance" => instance(), "queue" => queue)
-                    .absolute(number);
+                    .increment(number);
             }
         }
-        for (code, number) in machine.figures().take_changed_failures() {
+        for (code, more) in machine.figures().take_changed_failures() {
             metrics::counter!("cloudtasks_sink_failures", "instance" => instance(), "code" => code.name())
-                .absolute(number);
+                .increment(more);
         }
     }
 

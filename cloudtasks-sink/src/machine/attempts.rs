@@ -5,17 +5,16 @@ use std::time::Instant;
 use connector_core::ledger::Outcome;
 use connector_core::{Cause, Rejected, RejectedReason};
 use gcp_wire::RpcError;
-use gcp_wire::proto::tasks::Task;
-use prost::Message;
 
 use super::Machine;
 use super::answer::{self, Answer, Meaning};
 use super::effect::{Effect, Report};
+use super::figures::count_rejected;
 use super::inflight::{Create, RecordId, Rejection, Stage, Target};
 use super::staged::is_denied;
 use crate::error::SinkError;
 use crate::naming::Named;
-use crate::state::CONNECTOR;
+use crate::state::{CONNECTOR, name_in};
 use crate::submitted::Submitted;
 
 /// What keeps a task from being created for now.
@@ -43,7 +42,7 @@ impl Machine {
             Answer::Created(name) => {
                 self.queue_answers(id);
                 self.stats.created += 1;
-                self.figures.created(&queue);
+                self.figures.count(&queue, |stats| stats.created += 1);
                 self.streak.end();
                 self.settle(now, id, Outcome::Settled, Submitted::Created { name });
             }
@@ -159,7 +158,7 @@ impl Machine {
                 request,
                 named,
             } = record.create();
-            self.figures.duplicate(queue);
+            self.figures.count(queue, |stats| stats.duplicates += 1);
             if *named == Named::Minted && record.attempts == 1 && !record.ambiguous {
                 self.stats.unexpected_duplicates += 1;
                 if let Some(times) = self.strange.count(now) {
@@ -171,10 +170,7 @@ impl Machine {
                 }
             }
             if record.submitted {
-                // Our own encoding always decodes.
-                name = Task::decode(request.task.clone())
-                    .map(|task| task.name)
-                    .unwrap_or_default();
+                name = name_in(&request.task);
             }
         }
         self.settle(now, id, Outcome::Settled, Submitted::Duplicate { name });
@@ -269,7 +265,7 @@ impl Machine {
         };
         record.stage = Stage::WithHandler;
         self.stats.rejected += 1;
-        self.figures.rejected(&rejected.destination);
+        count_rejected(&mut self.figures, &rejected.destination);
         self.handling.push(id, Box::new(rejected));
     }
 }

@@ -4,8 +4,6 @@ use std::time::Instant;
 
 use gcp_wire::RpcError;
 use gcp_wire::proto::longrunning::Operation;
-use gcp_wire::proto::tasks::Task;
-use prost::Message;
 
 use super::batch::{Answered, Batches, CallId, Item, Request};
 use super::effect::{Effect, Report};
@@ -13,6 +11,7 @@ use super::inflight::InFlight;
 use super::staged::Deadline;
 use super::{Batch, Machine, RecordId};
 use crate::naming::Named;
+use crate::state::name_in;
 
 impl Machine {
     /// Creates tasks in batches. `incarnation` is a text that no other sink ever has, of at most 64
@@ -103,12 +102,7 @@ impl Machine {
         let item = Item {
             record,
             request: create.request.bytes.clone(),
-            // Our own encoding always decodes.
-            name: (create.named != Named::ByService).then(|| {
-                Task::decode(create.request.task.clone())
-                    .map(|task| task.name)
-                    .unwrap_or_default()
-            }),
+            name: (create.named != Named::ByService).then(|| name_in(&create.request.task)),
             again,
             may_exist: waiting.ambiguous,
         };

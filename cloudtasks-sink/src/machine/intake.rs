@@ -5,6 +5,7 @@ use std::time::Instant;
 use connector_core::{Limits, Rejected};
 
 use super::Machine;
+use super::figures::count_rejected;
 use super::inflight::{Create, Record, RecordId, Rejection, Target};
 use crate::error::SinkError;
 
@@ -39,7 +40,7 @@ impl Machine {
         let id = self.insert(now, held, Target::Rejected(rejection), submitted);
         self.await_handler(id);
         self.stats.rejected += 1;
-        self.figures.rejected(&rejected.destination);
+        count_rejected(&mut self.figures, &rejected.destination);
         self.handling.push(id, Box::new(rejected));
         Ok(id)
     }

@@ -20,7 +20,8 @@ impl Machine {
             Some(next) => next,
             None => self.next_in_line(now)?,
         };
-        if passage == Passage::Replaced && self.calls_url(id) && !self.settings.url_overrides {
+        // The setting first: whether a task calls a URL is asked of its bytes.
+        if !self.settings.url_overrides && passage == Passage::Replaced && self.calls_url(id) {
             self.refuse_override(id);
             return None;
         }
