@@ -10,6 +10,7 @@ mod holds;
 #[cfg(test)]
 mod invariants;
 mod operator;
+mod owed;
 mod quarantine;
 mod retaining;
 mod saving;
@@ -101,6 +102,11 @@ impl Machine {
     /// Whether records wait in the state for their commit.
     pub(crate) const fn stages(&self) -> bool {
         self.staged.is_some()
+    }
+
+    /// Records that wait in the state for their commit; nothing where none ever do.
+    pub(crate) fn uncommitted(&self) -> Option<usize> {
+        self.staged.as_ref().map(|_| self.inflight.staged())
     }
 
     /// The host waits for room, or has got it.

@@ -8,11 +8,13 @@ mod attempts;
 mod cuts;
 mod ending;
 mod handling;
+mod kept;
 mod late;
 mod laws;
 mod names;
 mod retrying;
 mod script;
+mod stage;
 
 use std::time::Duration;
 

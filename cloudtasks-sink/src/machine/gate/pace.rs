@@ -125,8 +125,9 @@ impl Pace {
         // Each part of the time counts at the rate of its own span.
         if let Some(ramp) = self.pacing.ramp {
             for _ in 0..2 {
+                // A span that the clock cannot count never ends.
                 let Some(end) = self.window.checked_add(ramp.every) else {
-                    return;
+                    break;
                 };
                 if end > now {
                     break;

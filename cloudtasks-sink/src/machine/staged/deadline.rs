@@ -29,7 +29,8 @@ pub(in super::super) struct Deadline {
 pub(crate) struct TooFarAhead;
 
 impl Release {
-    /// Sealed now.
+    /// Sealed now. Where a clock cannot count as far as the deadline, nobody can tell what is late:
+    /// then it is late at once. `build` refuses windows as long as that.
     pub(crate) fn at(now: Instant, wall: SystemTime, window: Duration) -> Self {
         Self {
             since: wall,
@@ -128,6 +129,19 @@ mod tests {
             deadline.is_over(now + HOUR + second, noon() - HOUR),
             "the time of day was set back"
         );
+    }
+
+    #[test]
+    fn a_deadline_that_no_clock_can_count_is_over_at_once() {
+        let now = crate::driver::clock::now();
+        let second = Duration::from_secs(1);
+        for release in [
+            Release::at(now, noon(), Duration::MAX),
+            Release::restored(noon(), now, noon(), Duration::MAX),
+        ] {
+            assert!(release.deadline().is_over(now + second, noon()));
+            assert!(release.deadline().is_over(now, noon() + second));
+        }
     }
 
     #[test]

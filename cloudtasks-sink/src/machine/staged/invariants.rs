@@ -42,6 +42,6 @@ impl Machine {
     /// Verdicts that are owed for what is kept aside.
     pub(in super::super) fn owed_for_kept(&self) -> usize {
         let staged = self.staged.as_ref();
-        staged.map_or(0, |staged| staged.quarantine.owed())
+        staged.map_or(0, |staged| staged.quarantine.verdicts())
     }
 }

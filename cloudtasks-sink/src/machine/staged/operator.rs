@@ -8,7 +8,6 @@ use connector_core::ledger::Outcome;
 use super::super::Machine;
 use super::super::inflight::{Create, Record, Target};
 use super::Release;
-use super::quarantine::Entry;
 use crate::request::Request;
 use crate::resolution::{Resolution, ResolveError};
 use crate::state::KeptTask;
@@ -39,11 +38,12 @@ impl Machine {
             name: name.to_owned(),
         };
         let staged = self.staged.as_mut().ok_or_else(unknown)?;
-        let Entry { task, place, .. } = staged.quarantine.take(name).ok_or_else(unknown)?;
         let outcome = match resolution {
             Resolution::Discard => Outcome::Retained,
             Resolution::MarkCommitted => Outcome::Settled,
             Resolution::Force => {
+                let taken = staged.quarantine.send_again(name);
+                let (task, place) = taken.ok_or_else(unknown)?;
                 let release = Release::at(now, staged.wall, staged.settings.window);
                 let request = Request::of_named(&task.task.queue, &task.task.task);
                 let held = Limits::new(1, request.bytes.len());
@@ -60,6 +60,7 @@ impl Machine {
                 return Ok(held);
             }
         };
+        let (_, place) = staged.quarantine.dismiss(name).ok_or_else(unknown)?;
         if let Some(place) = place {
             self.ledger.settle(place, outcome);
         }
@@ -75,10 +76,11 @@ impl Machine {
         let Some(staged) = &mut self.staged else {
             return false;
         };
-        let idle = self.inflight.staged() + staged.holds.len();
-        let moving = self.inflight.len() > idle;
+        let (inflight, holds) = (&self.inflight, &staged.holds);
+        let moving = || inflight.len() > inflight.staged() + holds.len();
         let waiting = staged.quarantine.wants_checkpoint();
-        let held = self.inflight.held();
-        staged.stage.wants_checkpoint(held, moving, waiting)
+        staged
+            .stage
+            .wants_checkpoint(inflight.held(), moving, waiting)
     }
 }

@@ -3,39 +3,36 @@
 //! A task is out of danger only when a state that names it here is durable: an epoch marked as
 //! settled before that would take it out of every state. So its verdict waits for the next commit.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use connector_core::ledger::Place;
 use connector_core::{Epoch, Limits};
 
+use super::owed::{KeptId, Owed};
 use crate::state::KeptTask;
 
 #[derive(Debug)]
 pub(super) struct Quarantine {
     limit: Limits,
     held: Limits,
-    entries: Vec<Entry>,
-}
-
-#[derive(Debug)]
-pub(super) struct Entry {
-    pub(super) task: KeptTask,
-    /// Where its verdict is owed, until a durable state names it.
-    pub(super) place: Option<Place>,
-    /// The epoch it was committed with, where the verdict was given before a durable state named
-    /// it: no commit is confirmed until one does.
-    unsaved: Option<Epoch>,
-    /// The first epoch whose state names it.
-    named_by: Option<Epoch>,
-    since: Instant,
+    /// In the order in which they were kept aside.
+    tasks: BTreeMap<KeptId, KeptTask>,
+    /// The tasks of each name: records of one key share theirs.
+    names: BTreeMap<String, VecDeque<KeptId>>,
+    owed: Owed,
+    next: u64,
 }
 
 impl Quarantine {
-    pub(super) const fn new(limit: Limits) -> Self {
+    pub(super) fn new(limit: Limits) -> Self {
         Self {
             limit,
             held: Limits::new(0, 0),
-            entries: Vec::new(),
+            tasks: BTreeMap::new(),
+            names: BTreeMap::new(),
+            owed: Owed::default(),
+            next: 0,
         }
     }
 
@@ -54,72 +51,46 @@ impl Quarantine {
 
     /// Takes a task. One without a place is named by a durable state already.
     pub(super) fn push(&mut self, now: Instant, task: KeptTask, place: Option<Place>) {
+        let id = KeptId::of(self.next);
+        self.next += 1;
         self.held.items += 1;
         self.held.bytes += task.task().len();
-        self.entries.push(Entry {
-            task,
-            place,
-            unsaved: None,
-            named_by: None,
-            since: now,
-        });
+        self.names.entry(task.name()).or_default().push_back(id);
+        self.tasks.insert(id, task);
+        if let Some(place) = place {
+            self.owed.add(now, id, place);
+        }
     }
 
-    /// The state of this epoch names everything here.
+    /// The state of this epoch names everything here, and everything that was here.
     pub(super) fn name(&mut self, epoch: Epoch) {
-        for entry in &mut self.entries {
-            entry.named_by.get_or_insert(epoch);
-        }
+        self.owed.name(epoch);
     }
 
     /// This epoch will not be durable.
     pub(super) fn unname(&mut self, epoch: Epoch) {
-        for entry in &mut self.entries {
-            if entry.named_by == Some(epoch) {
-                entry.named_by = None;
-            }
-        }
+        self.owed.unname(epoch);
     }
 
     /// This epoch is durable: the places of everything that it is the first durable one to name.
     pub(super) fn durable(&mut self, epoch: Epoch) -> Vec<Place> {
-        let entries = self.entries.iter_mut();
-        entries
-            .filter(|entry| entry.named_by.is_some_and(|named| named <= epoch))
-            .filter_map(|entry| {
-                entry.unsaved = None;
-                entry.place.take()
-            })
-            .collect()
+        self.owed.durable(epoch)
     }
 
     /// The tasks whose verdict was given although no durable state names them, and the newest epoch
     /// of theirs.
-    pub(super) fn unsaved(&self) -> Option<(usize, Epoch)> {
-        let unsaved = self.entries.iter().filter_map(|entry| entry.unsaved);
-        let newest = unsaved.clone().max()?;
-        Some((unsaved.count(), newest))
+    pub(super) fn unconfirmed(&self) -> Option<(usize, Epoch)> {
+        self.owed.unconfirmed()
     }
 
     /// Whether a checkpoint is needed for a verdict.
-    pub(super) fn wants_checkpoint(&self) -> bool {
-        self.entries.iter().any(|entry| {
-            (entry.place.is_some() || entry.unsaved.is_some()) && entry.named_by.is_none()
-        })
-    }
-
-    /// Tasks whose verdict is owed.
-    #[cfg(test)]
-    pub(super) fn owed(&self) -> usize {
-        let owed = self.entries.iter().filter(|entry| entry.place.is_some());
-        owed.count()
+    pub(super) const fn wants_checkpoint(&self) -> bool {
+        self.owed.wants_checkpoint()
     }
 
     /// When waiting for a durable state has lasted `limit`.
     pub(super) fn deadline(&self, limit: Duration) -> Option<Instant> {
-        let owed = self.entries.iter().filter(|entry| entry.place.is_some());
-        owed.filter_map(|entry| entry.since.checked_add(limit))
-            .min()
+        self.owed.deadline(limit)
     }
 
     /// Gives up waiting for a durable state for everything that waited as long as that. `settle`
@@ -128,40 +99,61 @@ impl Quarantine {
         &mut self,
         now: Instant,
         limit: Duration,
-        mut settle: impl FnMut(Place) -> Epoch,
+        settle: impl FnMut(Place) -> Epoch,
     ) -> bool {
-        let mut any = false;
-        for entry in &mut self.entries {
-            if now.saturating_duration_since(entry.since) >= limit
-                && let Some(place) = entry.place.take()
-            {
-                entry.unsaved = Some(settle(place));
-                any = true;
-            }
-        }
-        any
+        self.owed.give_up(now, limit, settle)
     }
 
     pub(super) fn tasks(&self) -> impl Iterator<Item = &KeptTask> {
-        self.entries.iter().map(|entry| &entry.task)
+        self.tasks.values()
     }
 
-    /// Takes out the task of this name.
-    pub(super) fn take(&mut self, name: &str) -> Option<Entry> {
-        let at = self
-            .entries
-            .iter()
-            .position(|entry| entry.task.name() == name)?;
-        let entry = self.entries.remove(at);
+    /// Takes out the oldest task of this name, which is over, with the place where its verdict is
+    /// owed.
+    pub(super) fn dismiss(&mut self, name: &str) -> Option<(KeptTask, Option<Place>)> {
+        let (id, task) = self.take(name)?;
+        Some((task, self.owed.end(id)))
+    }
+
+    /// Takes out the oldest task of this name to be sent once more, with the place where its verdict
+    /// is owed. Where commits are not confirmed for its sake, they are not until a durable state
+    /// names it among what is sent.
+    pub(super) fn send_again(&mut self, name: &str) -> Option<(KeptTask, Option<Place>)> {
+        let (id, task) = self.take(name)?;
+        Some((task, self.owed.send_again(id)))
+    }
+
+    fn take(&mut self, name: &str) -> Option<(KeptId, KeptTask)> {
+        let ids = self.names.get_mut(name)?;
+        let id = ids.pop_front()?;
+        if ids.is_empty() {
+            self.names.remove(name);
+        }
+        let task = self.tasks.remove(&id)?;
         self.held.items -= 1;
-        self.held.bytes -= entry.task.task().len();
-        Some(entry)
+        self.held.bytes -= task.task().len();
+        Some((id, task))
+    }
+
+    /// Tasks whose verdict is owed.
+    #[cfg(test)]
+    pub(super) fn verdicts(&self) -> usize {
+        self.owed.verdicts()
     }
 
     #[cfg(test)]
     pub(super) fn check_invariants(&self) {
-        assert_eq!(self.held.items, self.entries.len());
-        let bytes = self.entries.iter().map(|entry| entry.task.task().len());
+        self.owed.check_invariants();
+        assert_eq!(self.held.items, self.tasks.len());
+        let bytes = self.tasks.values().map(|task| task.task().len());
         assert_eq!(self.held.bytes, bytes.sum::<usize>());
+        let mut names: BTreeMap<String, VecDeque<KeptId>> = BTreeMap::new();
+        for (id, task) in &self.tasks {
+            names.entry(task.name()).or_default().push_back(*id);
+        }
+        assert_eq!(self.names, names, "each is found by its name");
     }
 }
+
+#[cfg(test)]
+mod tests;

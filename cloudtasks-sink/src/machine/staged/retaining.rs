@@ -229,10 +229,10 @@ impl Machine {
         }
     }
 
-    /// Why no commit is confirmed now, if anything that was kept aside is in memory only.
+    /// Why no commit is confirmed now, if anything that is or was kept aside is in memory only.
     pub(in super::super) fn unconfirmed(&self) -> Option<CheckpointError> {
         let staged = self.staged.as_ref()?;
-        let (pending, epoch) = staged.quarantine.unsaved()?;
+        let (pending, epoch) = staged.quarantine.unconfirmed()?;
         Some(CheckpointError::Unconfirmed {
             epoch,
             pending,

@@ -73,12 +73,13 @@ impl Stage {
     }
 
     /// Whether to ask the host for a checkpoint, which is done once for each open epoch. `held` is
-    /// all that is staged or committed; `moving` says that some of it is on its way out; `waiting`
-    /// that something else needs a checkpoint.
-    pub(super) const fn wants_checkpoint(
+    /// all that is staged or committed; `moving` says whether some of it is on its way out, which is
+    /// asked of a full stage only, since this is called for each record; `waiting` that something
+    /// else needs a checkpoint.
+    pub(super) fn wants_checkpoint(
         &mut self,
         held: Limits,
-        moving: bool,
+        moving: impl FnOnce() -> bool,
         waiting: bool,
     ) -> bool {
         if self.told {
@@ -88,8 +89,8 @@ impl Stage {
             && (self.open.items.saturating_mul(2) >= self.limit.items
                 || self.open.bytes.saturating_mul(2) >= self.limit.bytes);
         // A stage full of what cannot leave: only what the host has not committed can make room.
-        let stuck = self.open.items > 0 && !self.limit.admits(held) && !moving;
-        self.told = waiting || half || stuck;
+        let stuck = || self.open.items > 0 && !self.limit.admits(held) && !moving();
+        self.told = waiting || half || stuck();
         self.told
     }
 }
@@ -102,7 +103,7 @@ mod tests {
     fn a_checkpoint_is_wanted_at_half_a_stage_once_for_each_epoch() {
         let now = crate::driver::clock::now();
         let mut stage = Stage::new(Limits::new(10, 1_000));
-        let wants = |stage: &mut Stage| stage.wants_checkpoint(Limits::default(), true, false);
+        let wants = |stage: &mut Stage| stage.wants_checkpoint(Limits::default(), || true, false);
         stage.add(Limits::new(4, 4));
         assert!(!wants(&mut stage));
         stage.add(Limits::new(1, 1));
@@ -122,12 +123,12 @@ mod tests {
         let full = Limits::items(10);
         stage.add(Limits::new(1, 1));
         assert!(
-            !stage.wants_checkpoint(full, true, false),
+            !stage.wants_checkpoint(full, || true, false),
             "what leaves makes room"
         );
-        assert!(stage.wants_checkpoint(full, false, false));
+        assert!(stage.wants_checkpoint(full, || false, false));
         let mut empty = Stage::new(Limits::items(10));
-        assert!(!empty.wants_checkpoint(full, false, false));
-        assert!(empty.wants_checkpoint(full, false, true));
+        assert!(!empty.wants_checkpoint(full, || false, false));
+        assert!(empty.wants_checkpoint(full, || false, true));
     }
 }

@@ -63,6 +63,18 @@ fn a_ramp_grows_by_half_in_each_span_of_full_traffic_and_no_faster() {
 }
 
 #[test]
+fn a_span_without_an_end_still_lets_out_what_its_rate_allows() {
+    let start = clock::now();
+    let pacing = Pacing {
+        ramp: Some(Ramp::new(10.0, 1.5, Duration::MAX)),
+        rate: None,
+    };
+    let mut pace = Pace::new(pacing, start);
+    let left = drain(&mut pace, start, start + Duration::from_secs(60));
+    assert!((600..=601).contains(&left.len()), "{}", left.len());
+}
+
+#[test]
 fn silence_takes_the_ramp_back_to_its_beginning() {
     let start = clock::now();
     let mut pace = Pace::new(ramp(20.0, 1.5), start);
