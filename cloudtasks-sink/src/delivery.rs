@@ -23,7 +23,8 @@ pub enum Delivery {
         /// hours" in another, and neither is a promise. Measure it for your queues, or rely on no
         /// more than an hour. The window, less the
         /// [margin](crate::SinkBuilder::retention_margin), bounds how late after its seal a task may
-        /// still be asked for; after that it is kept aside for the operator and not created.
+        /// still be asked for; after that it is kept aside for the operator and not created. More than
+        /// 100 years are refused: a deadline that no clock can count could not be kept.
         name_retention: Duration,
     },
 }

@@ -195,11 +195,20 @@ pub(crate) fn closed(instance: &str) {
     tracing::debug!(instance, "The Cloud Tasks sink is closed.");
 }
 
-/// The sink was dropped and not closed.
-pub(crate) fn dropped(instance: &str, pending: usize) {
+/// The sink was dropped and not closed. Of one that stages, so many records were not committed.
+pub(crate) fn dropped(instance: &str, pending: usize, uncommitted: Option<usize>) {
+    let Some(uncommitted) = uncommitted else {
+        tracing::warn!(
+            instance,
+            pending,
+            "The Cloud Tasks sink was dropped without close; what it accepted is still being sent."
+        );
+        return;
+    };
     tracing::warn!(
         instance,
         pending,
-        "The Cloud Tasks sink was dropped without close; what it accepted is still being sent."
+        uncommitted,
+        "A staging Cloud Tasks sink was dropped without close; of what it accepted only what was committed is still being sent."
     );
 }

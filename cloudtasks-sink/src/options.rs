@@ -23,6 +23,10 @@ const LARGEST_TASK: usize = 1024 * 1024 - 5;
 /// that differ (1 min), and calls that arrive long after their client gave up, with room to spare.
 const LEAST_MARGIN: Duration = Duration::from_secs(600);
 
+/// No service remembers a name for as long, and every clock can count as far ahead: a deadline beyond
+/// the end of a clock could not be kept.
+const LONGEST_RETENTION: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
+
 /// Every setting with a default. The reasons stand with the builder's methods.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Options {
@@ -110,6 +114,15 @@ impl Options {
                 "retention_margin",
                 format!("{:?}", self.retention_margin),
                 "at least 10 min",
+            );
+        }
+        if let Delivery::Staged { name_retention } = self.delivery
+            && name_retention > LONGEST_RETENTION
+        {
+            return range(
+                "name_retention",
+                format!("{name_retention:?}"),
+                "at most 100 years",
             );
         }
         if let Delivery::Staged { name_retention } = self.delivery

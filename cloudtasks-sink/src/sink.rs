@@ -342,13 +342,14 @@ impl<R> Drop for CloudTasksSink<R> {
     fn drop(&mut self) {
         let mut inner = self.shared.lock();
         let pending = inner.machine.pending();
+        let uncommitted = inner.machine.uncommitted();
         // While the runtime lives, the driver still gives everything accepted its verdict.
         let forgotten = inner.machine.close(clock::now());
         drop(inner);
         self.shared.wake_driver();
         self.shared.member().give_up();
         if forgotten && pending > 0 {
-            event::dropped(self.shared.instance(), pending);
+            event::dropped(self.shared.instance(), pending, uncommitted);
         }
     }
 }

@@ -126,6 +126,25 @@ fn a_setting_out_of_range_is_refused_by_name() {
 }
 
 #[test]
+fn names_that_are_remembered_for_longer_than_clocks_count_are_refused() {
+    let years = |years: u32| MINUTE * 60 * 24 * 365 * years;
+    let check = |name_retention| {
+        let options = Options {
+            delivery: Delivery::Staged { name_retention },
+            ..Options::default()
+        };
+        options.check()
+    };
+    assert!(check(years(100)).is_ok());
+    for name_retention in [years(101), Duration::MAX] {
+        let text = check(name_retention).unwrap_err().to_string();
+        let named = format!("name_retention is {name_retention:?}");
+        assert!(text.contains(&named), "{text}");
+        assert!(text.contains("at most 100 years"), "{text}");
+    }
+}
+
+#[test]
 fn a_pace_slower_than_the_progress_timeout_is_refused_with_both_settings_named() {
     let options = Options {
         queue_rate: Some(1.0 / 601.0),
