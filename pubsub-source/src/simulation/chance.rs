@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use connector_core::Limits;
 
-use super::Counts;
 use crate::{on_drop::OnDrop, settings::Settings, state::SavedDeliveries};
 
 /// What must happen at least once over all runs, or the simulation proves less than it says.
@@ -58,17 +57,6 @@ pub(super) const EVERYTHING: &[&str] = &[
     "two responses waited unread",
 ];
 
-/// Chances of one run, and its source of random numbers.
-pub(super) struct Chance {
-    random: fastrand::Rng,
-    pub(super) counts: Counts,
-    /// No fault at all: nothing may lapse or come twice.
-    pub(super) quiet: bool,
-    /// The time of faults is over.
-    pub(super) calm: bool,
-    rates: Rates,
-}
-
 /// Per occasion, in thousandths.
 #[derive(Debug, Default)]
 pub(super) struct Rates {
@@ -91,113 +79,63 @@ pub(super) struct Rates {
     pub(super) switch: u32,
 }
 
-impl Chance {
-    pub(super) fn new(seed: u64) -> Self {
-        let mut random = fastrand::Rng::with_seed(seed);
-        let quiet = random.u8(..10) == 0;
-        // Each fault is absent from half of the runs, so that those of the others have company
-        // and room.
-        let mut rate = |most: u32| {
-            if quiet || random.bool() {
-                0
-            } else {
-                random.u32(1..=most)
-            }
-        };
-        let rates = Rates {
-            crash: rate(12),
-            lose_request: rate(150),
-            lose_answer: rate(150),
-            unavailable: rate(200),
-            no_effect: rate(100),
-            late_call: rate(100),
-            late_response: rate(100),
-            redeliver: rate(200),
-            end_stream: rate(150),
-            stand_still: rate(20),
-            pause: rate(40),
-            suspend: rate(15),
-            save_trouble: rate(150),
-            skip_commit: rate(200),
-            settle: rate(100),
-            close: rate(5),
-            switch: rate(20),
-        };
-        Self {
-            random,
-            counts: Counts::new(),
-            quiet,
-            calm: false,
-            rates,
-        }
-    }
+/// What happens by chance in one run.
+pub(super) type Chance = connector_core::conformance::Chance<Rates>;
 
-    pub(super) fn count(&mut self, what: &'static str) {
-        self.count_many(what, 1);
-    }
+pub(super) fn chance(seed: u64) -> Chance {
+    Chance::new(seed, 10, EVERYTHING, |rate| Rates {
+        crash: rate(12),
+        lose_request: rate(150),
+        lose_answer: rate(150),
+        unavailable: rate(200),
+        no_effect: rate(100),
+        late_call: rate(100),
+        late_response: rate(100),
+        redeliver: rate(200),
+        end_stream: rate(150),
+        stand_still: rate(20),
+        pause: rate(40),
+        suspend: rate(15),
+        save_trouble: rate(150),
+        skip_commit: rate(200),
+        settle: rate(100),
+        close: rate(5),
+        switch: rate(20),
+    })
+}
 
-    pub(super) fn count_many(&mut self, what: &'static str, times: u64) {
-        debug_assert!(EVERYTHING.contains(&what), "{what:?} is not listed");
-        if times > 0 {
-            *self.counts.entry(what).or_default() += times;
-        }
-    }
-
-    /// Whether a fault happens on this occasion. Never once the time of faults is over.
-    pub(super) fn strikes(&mut self, rate: impl Fn(&Rates) -> u32) -> bool {
-        let rate = rate(&self.rates);
-        !self.calm && rate > 0 && self.random.u32(..1000) < rate
-    }
-
-    pub(super) fn one_in(&mut self, n: u32) -> bool {
-        self.random.u32(..n) == 0
-    }
-
-    pub(super) fn number(&mut self, range: std::ops::Range<u64>) -> u64 {
-        self.random.u64(range)
-    }
-
-    pub(super) fn unit(&mut self) -> f64 {
-        self.random.f64()
-    }
-
-    pub(super) fn millis(&mut self, range: std::ops::Range<u64>) -> Duration {
-        Duration::from_millis(self.random.u64(range))
-    }
-
-    pub(super) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.random.usize(..from.len())]
-    }
-
-    pub(super) fn settings(&mut self, ordered: bool) -> Settings {
-        let outstanding = self.pick(&[6, 20, 100, 100_000]);
-        Settings {
-            streams: if ordered { 1 } else { self.pick(&[1, 1, 2, 3]) },
-            outstanding,
-            first_outstanding: self.pick(&[3, 10, 1000]),
-            outstanding_bytes: self.pick(&[None, None, Some(300)]),
-            buffer: Limits::items(self.pick(&[4, 20, 10_000])),
-            paused_limit: None,
-            max_extension: Duration::from_secs(self.pick(&[10, 20, 60])),
-            max_hold: Duration::from_secs(self.pick(&[90, 3600, 3600, 3600])),
-            stall_after: Duration::ZERO,
-            seen_limit: 1_000_000,
-            close_budget: Duration::from_secs(5),
-            confirm_acks: self.pick(&[None, None, Some(Duration::from_secs(3))]),
-            on_drop: self.pick(&[
-                None,
-                None,
-                Some(OnDrop::Release),
-                Some(OnDrop::Lapse),
-                Some(OnDrop::ReleaseAfter(Duration::from_secs(7))),
-            ]),
-            saved_deliveries: self.pick(&[
-                SavedDeliveries::MessageIds,
-                SavedDeliveries::MessageIds,
-                SavedDeliveries::AckIds,
-                SavedDeliveries::Nothing,
-            ]),
-            message_ordering: ordered,
-        }
+pub(super) fn settings(chance: &mut Chance, ordered: bool) -> Settings {
+    let outstanding = chance.pick(&[6, 20, 100, 100_000]);
+    Settings {
+        streams: if ordered {
+            1
+        } else {
+            chance.pick(&[1, 1, 2, 3])
+        },
+        outstanding,
+        first_outstanding: chance.pick(&[3, 10, 1000]),
+        outstanding_bytes: chance.pick(&[None, None, Some(300)]),
+        buffer: Limits::items(chance.pick(&[4, 20, 10_000])),
+        paused_limit: None,
+        max_extension: Duration::from_secs(chance.pick(&[10, 20, 60])),
+        max_hold: Duration::from_secs(chance.pick(&[90, 3600, 3600, 3600])),
+        stall_after: Duration::ZERO,
+        seen_limit: 1_000_000,
+        close_budget: Duration::from_secs(5),
+        confirm_acks: chance.pick(&[None, None, Some(Duration::from_secs(3))]),
+        on_drop: chance.pick(&[
+            None,
+            None,
+            Some(OnDrop::Release),
+            Some(OnDrop::Lapse),
+            Some(OnDrop::ReleaseAfter(Duration::from_secs(7))),
+        ]),
+        saved_deliveries: chance.pick(&[
+            SavedDeliveries::MessageIds,
+            SavedDeliveries::MessageIds,
+            SavedDeliveries::AckIds,
+            SavedDeliveries::Nothing,
+        ]),
+        message_ordering: ordered,
     }
 }

@@ -66,6 +66,8 @@ pub(super) struct Client {
     pub(super) open: BTreeMap<DeliveryId, Held>,
     /// Sealed and not committed.
     pub(super) sealed: BTreeMap<Epoch, Vec<Held>>,
+    /// What the host gave back and has not got again.
+    pub(super) given_back: BTreeSet<u64>,
     /// Committed in this incarnation.
     pub(super) committed: BTreeSet<u64>,
     pub(super) commits: BTreeMap<CommitId, Vec<u64>>,
@@ -119,6 +121,7 @@ impl Client {
             progress: AllProgress::new(),
             open: BTreeMap::new(),
             sealed: BTreeMap::new(),
+            given_back: BTreeSet::new(),
             committed: BTreeSet::new(),
             commits: BTreeMap::new(),
             resolved: BTreeSet::new(),

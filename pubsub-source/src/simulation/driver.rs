@@ -70,7 +70,7 @@ impl World {
 
     /// Reads one response if there is one and the machine wants it.
     pub(super) fn read_a_response(&mut self) -> bool {
-        let (at, random) = (self.base + self.now, self.chance.unit());
+        let (at, random) = (self.base + self.now, self.chance.random().f64());
         let stale = self.chance.millis(0..1000);
         let Some(client) = &mut self.client else {
             return false;
@@ -129,7 +129,7 @@ impl World {
                 }
             }
             Some(Bug::RedeliveryIsNew) => {
-                let salt = self.chance.number(1..120);
+                let salt = self.chance.random().u64(1..120);
                 for key in &mut pulled.keys {
                     *key = strange_key(key, salt);
                 }
@@ -217,7 +217,7 @@ impl World {
             Effect::Drop { stream } => self.drop_stream(stream),
             Effect::GiveUp { stream } => {
                 self.drop_stream(stream);
-                let (at, random) = (self.base + self.now, self.chance.unit());
+                let (at, random) = (self.base + self.now, self.chance.random().f64());
                 if let Some(client) = &mut self.client {
                     client
                         .machine
@@ -259,7 +259,7 @@ impl World {
                     .count_many("a lapse in the buffer", *buffered as u64);
             }
             // What was on its way is not ours then, and comes again when its lease ends.
-            Notice::StreamsUnread { .. } => self.chance.quiet = false,
+            Notice::StreamsUnread { .. } => self.chance.disturb(),
             Notice::Parked { .. } => self.chance.count("a paused source was parked"),
             Notice::Unparked { .. }
             | Notice::BudgetSpent { .. }

@@ -15,12 +15,12 @@ impl World {
     /// Whether the faults are over and everything is settled.
     pub(super) fn is_done(&mut self) -> Result<bool, Violation> {
         let all_published = self.to_publish == 0;
-        if !self.chance.calm
+        if !self.chance.is_calm()
             && (self.now >= TROUBLE || (all_published && self.server.backlog() == 0))
         {
-            self.chance.calm = true;
+            self.chance.calm_down();
         }
-        if !self.chance.calm || !all_published {
+        if !self.chance.is_calm() || !all_published {
             return Ok(false);
         }
         let done = self.server.backlog() == 0

@@ -30,7 +30,7 @@ impl World {
             return Ok(());
         }
         self.pause_or_resume();
-        let most = self.chance.number(0..12);
+        let most = self.chance.random().u64(0..12);
         for _ in 0..most {
             if !self.read_one()? {
                 break;
@@ -64,7 +64,7 @@ impl World {
                 client.out.report(&mut client.machine, at);
                 client.machine.pause(at);
             }
-        } else if self.chance.calm || self.chance.one_in(40) {
+        } else if self.chance.is_calm() || self.chance.one_in(40) {
             client.paused = false;
             client.machine.resume(at);
         } else if self.chance.one_in(40) && !client.machine.standing().parked {
@@ -128,7 +128,7 @@ impl World {
         let Some((&delivery, &held)) = client.open.iter().next() else {
             return;
         };
-        let disposition = match self.chance.number(0..3) {
+        let disposition = match self.chance.random().u64(0..3) {
             0 => Disposition::Ack,
             1 => Disposition::Nack,
             _ => Disposition::NackAfter(Duration::from_secs(7)),
@@ -153,6 +153,7 @@ impl World {
             self.truth.host_acked.insert(held.number);
             self.chance.count("the host settled a message");
         } else {
+            client.given_back.insert(held.number);
             self.chance.count("the host gave a message back");
         }
     }

@@ -92,7 +92,7 @@ impl World {
     }
 
     pub(super) fn stream_ended(&mut self, line: Line) {
-        let (at, random) = (self.base + self.now, self.chance.unit());
+        let (at, random) = (self.base + self.now, self.chance.random().f64());
         let Some(reader) = self.reader(line) else {
             return;
         };
@@ -316,7 +316,7 @@ impl World {
         answer: Answer,
         effectless: Vec<u64>,
     ) {
-        let (at, random) = (self.base + self.now, self.chance.unit());
+        let (at, random) = (self.base + self.now, self.chance.random().f64());
         let Some(client) = &mut self.client else {
             return;
         };

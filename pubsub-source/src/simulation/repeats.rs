@@ -30,7 +30,9 @@ impl World {
             // forgotten by then is handed out: with it everything that follows. Before anything
             // came again, nothing that is held or named comes out.
             let named = client.named.contains(&number) && !client.acknowledged.contains(&number);
-            let known = client.holds(number) || named;
+            // What the host gave back comes again, whichever epoch keeps an earlier delivery of it.
+            let given_back = client.given_back.remove(&number);
+            let known = (client.holds(number) || named) && !given_back;
             if self.truth.acked.contains(&number) {
                 self.chance
                     .count("an acknowledged message of a key was delivered again");

@@ -64,7 +64,7 @@ impl Server {
             LateAcks::Never,
             LateAcks::Always,
         ]);
-        if !chance.quiet {
+        if !chance.is_quiet() {
             settings.on_stream_close = chance.pick(&[
                 OnStreamClose::WaitForDeadline,
                 OnStreamClose::RedeliverAtOnce,

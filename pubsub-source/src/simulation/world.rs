@@ -8,7 +8,7 @@ use std::{
 use super::{
     Counts, Violation,
     bugs::Bug,
-    chance::{Chance, Rates},
+    chance::{Chance, Rates, chance, settings},
     client::Client,
     event::Event,
     order::Order,
@@ -46,22 +46,22 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(seed: u64, bug: Option<Bug>) -> Self {
-        let mut chance = Chance::new(seed);
+        let mut chance = chance(seed);
         let ordered = chance.one_in(3);
         if ordered {
             chance.count("the order of keys was kept");
         }
-        let mut settings = chance.settings(ordered);
+        let mut settings = settings(&mut chance, ordered);
         let server = Server::new(&mut chance, ordered);
         if bug == Some(Bug::OrderNotKept) {
             settings.message_ordering = false;
         }
-        if chance.quiet {
+        if chance.is_quiet() {
             chance.count("a quiet run");
         }
         // Any instant will do: only differences count.
         let base = crate::driver::now();
-        let to_publish = chance.number(5..80);
+        let to_publish = chance.random().u64(5..80);
         Self {
             chance,
             bug,
@@ -104,12 +104,12 @@ impl World {
         self.finish()?;
         if let Some(client) = &self.client {
             let stats = client.machine.stats(self.base + self.now);
-            if self.chance.quiet && stats.redelivered + stats.lapsed > 0 {
+            if self.chance.is_quiet() && stats.redelivered + stats.lapsed > 0 {
                 return Err(format!("something lapsed in a quiet run: {stats:?}"));
             }
         }
         self.retire();
-        Ok(self.chance.counts)
+        Ok(self.chance.into_counts())
     }
 
     pub(super) fn schedule(&mut self, after: Duration, event: Event) {
@@ -178,7 +178,7 @@ impl World {
         if self.to_publish == 0 {
             return;
         }
-        let count = self.chance.number(1..6).min(self.to_publish);
+        let count = self.chance.random().u64(1..6).min(self.to_publish);
         self.to_publish -= count;
         let numbers: Vec<u64> = (self.next_number..self.next_number + count).collect();
         self.next_number += count;
@@ -200,7 +200,7 @@ impl World {
     fn trouble(&mut self) {
         self.schedule(Duration::from_millis(500), Event::Trouble);
         if self.next_number > 0 && self.chance.strikes(|rates: &Rates| rates.redeliver) {
-            let number = self.chance.number(0..self.next_number);
+            let number = self.chance.random().u64(0..self.next_number);
             if self.server.redeliver_early(self.now, number) {
                 self.chance
                     .count("a message was redelivered under a live lease");
@@ -281,7 +281,7 @@ impl World {
         self.queue
             .retain(|_, event| matches!(event, Event::Host | Event::Trouble));
         self.server.start_again(self.now);
-        self.to_publish = self.chance.number(5..40);
+        self.to_publish = self.chance.random().u64(5..40);
         self.schedule(Duration::ZERO, Event::Restart);
         self.schedule(Duration::from_millis(1), Event::Publish);
     }
@@ -292,7 +292,7 @@ impl World {
         self.truth.check_acked()?;
         let lapses = self.server.take_lapses() as u64;
         self.chance.count_many("a lapse at the server", lapses);
-        if self.chance.quiet && lapses > 0 {
+        if self.chance.is_quiet() && lapses > 0 {
             return Err("a lease lapsed in a quiet run".to_owned());
         }
         Ok(())
