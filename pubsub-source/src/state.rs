@@ -227,17 +227,10 @@ impl Versioned for SourceState {
         // Version 2 only added fields: after which seek it was taken, ack ids, and
         // unfinished messages.
         if !(1..=Self::VERSION).contains(&version) {
-            return Err(StateError::UnknownVersion {
-                connector: Self::CONNECTOR,
-                found: version,
-                newest: Self::VERSION,
-            });
+            return Err(StateError::unknown_version::<Self>(version));
         }
-        body::decode(instance, body).map_err(|problem| StateError::Damaged {
-            connector: Self::CONNECTOR,
-            version,
-            problem,
-        })
+        body::decode(instance, body)
+            .map_err(|problem| StateError::damaged::<Self>(version, problem))
     }
 }
 

@@ -118,17 +118,10 @@ impl Versioned for StartRecord {
 
     fn decode_body(version: u32, instance: &str, body: Bytes) -> Result<Self, StateError> {
         if version != Self::VERSION {
-            return Err(StateError::UnknownVersion {
-                connector: Self::CONNECTOR,
-                found: version,
-                newest: Self::VERSION,
-            });
+            return Err(StateError::unknown_version::<Self>(version));
         }
-        body::decode(instance, body).map_err(|problem| StateError::Damaged {
-            connector: Self::CONNECTOR,
-            version,
-            problem,
-        })
+        body::decode(instance, body)
+            .map_err(|problem| StateError::damaged::<Self>(version, problem))
     }
 }
 
