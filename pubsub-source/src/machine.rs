@@ -39,6 +39,8 @@ mod saved_ack_ids;
 mod scale;
 mod seen;
 mod streams;
+#[cfg(test)]
+mod tests;
 mod upkeep;
 
 pub(crate) use ack_ids::AckIds;
@@ -118,6 +120,8 @@ pub(crate) struct Machine {
     /// The length of new leases.
     lease: Duration,
     acks: Acks,
+    /// A turn looked at as much as it may for acknowledgements, and found nothing to send.
+    look_again: Option<Instant>,
     releases: BTreeMap<u32, VecDeque<DeliveryId>>,
     calls: Calls,
     streams: Streams,
@@ -193,6 +197,7 @@ impl Machine {
             leases: Leases::default(),
             lease,
             acks,
+            look_again: None,
             runs,
             unsifted: false,
             releases: BTreeMap::new(),
@@ -314,6 +319,7 @@ impl Machine {
             self.seen.next_timeout(),
             self.next_upkeep(),
             self.next_spent_told(),
+            self.look_again,
         ]
         .into_iter()
         .flatten()

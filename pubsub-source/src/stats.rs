@@ -16,7 +16,8 @@ pub struct Stats {
     pub received_bytes: u64,
     /// Counter: messages handed out to the host.
     pub handed_out: u64,
-    /// Counter: deliveries whose acknowledgement was confirmed while their lease lasted.
+    /// Counter: deliveries whose acknowledgement was confirmed. A handed-out one whose lease was
+    /// over by then counts as lapsed, unless the service answers for each ack id.
     pub acknowledged: u64,
     /// Counter: handed-out deliveries whose lease ended before they were confirmed.
     pub lapsed: u64,
@@ -36,9 +37,11 @@ pub struct Stats {
     pub dropped_behind: u64,
     /// Counter: deliveries that a durable epoch names, acknowledged and not handed out.
     pub recognised: u64,
-    /// Counter: deliveries given back because they were held longer than `max_hold`.
+    /// Counter: deliveries given back because they were held longer than `max_hold`, handed out or
+    /// not, with those that waited behind them in the order of a key.
     pub held_too_long: u64,
-    /// Counter: ids that left the seen window early because it was full.
+    /// Counter: ids that left the seen window early because it was full, and unfinished messages
+    /// forgotten because there were more than 10,000.
     pub seen_overflowed: u64,
     /// Counter: records that a decoded source handed out.
     pub records: u64,

@@ -10,8 +10,13 @@ use crate::delivery::DeliveryId;
 /// Requests of ordering keys that may be under way at once: as many as of messages without keys.
 const LANES: u8 = 8;
 
-/// What may wait in the lanes before more is taken out of the released epochs: a full request each.
+/// What may wait to be acknowledged in order before more is taken out of the released epochs: a full
+/// request for each lane.
 const WAITING: usize = 8 * 1000;
+
+/// Items of released epochs that one turn looks at, whatever it finds: those whose leases are over
+/// fill no request, and there may be as many of them as deliveries.
+pub(super) const PER_TURN: usize = WAITING;
 
 /// The requests in which one part of the ordering keys is acknowledged, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,6 +31,11 @@ impl Lane {
 
     pub(super) fn all() -> impl Iterator<Item = Self> {
         (0..LANES).map(Self)
+    }
+
+    /// Whose turn it is: that of messages without a key, or that of a lane.
+    fn turn(lane: Option<Self>) -> usize {
+        lane.map_or(0, |lane| 1 + usize::from(lane.0))
     }
 }
 
@@ -64,7 +74,7 @@ pub(super) struct Acks {
     lanes: Vec<Waiting>,
     /// Deliveries in the lanes.
     waiting: usize,
-    /// The lane whose turn it is.
+    /// Whose turn it is, in a round of the messages without a key and of all lanes.
     turn: usize,
 }
 
@@ -141,9 +151,9 @@ impl Acks {
         None
     }
 
-    /// The next item of a committed epoch to put into its lane, while the lanes have room.
+    /// The next item of a committed epoch to put into its lane, while there is room for it to wait.
     pub(super) fn poll_released(&mut self) -> Option<(Place, MessageKey)> {
-        if self.waiting >= WAITING {
+        if self.waiting + self.urgent.len() >= WAITING {
             return None;
         }
         self.pop_released()
@@ -162,28 +172,87 @@ impl Acks {
     }
 
     /// The lanes with something in them, the one whose turn it is first. Messages without a key
-    /// are in none, and come before all.
-    pub(super) fn lanes(&mut self) -> Vec<Option<Lane>> {
-        let mut lanes: Vec<Option<Lane>> = Lane::all()
-            .filter(|lane| {
+    /// are in none, and have their turn like a lane: else they would take every request there is
+    /// for as long as there are any.
+    pub(super) fn lanes(&self) -> Vec<Option<Lane>> {
+        let waits = |lane: Option<Lane>| match lane {
+            None => !self.urgent.is_empty(),
+            Some(lane) => {
                 let waiting = self.lanes.get(usize::from(lane.0));
                 waiting.is_some_and(|one| !one.urgent.is_empty() || !one.released.is_empty())
-            })
-            .map(Some)
-            .collect();
-        if !lanes.is_empty() {
-            self.turn = (self.turn + 1) % lanes.len();
-            lanes.rotate_left(self.turn);
-        }
-        if !self.urgent.is_empty() {
-            lanes.insert(0, None);
-        }
+            }
+        };
+        let round = std::iter::once(None).chain(Lane::all().map(Some));
+        let mut lanes: Vec<Option<Lane>> = round.filter(|lane| waits(*lane)).collect();
+        let next = lanes.partition_point(|lane| Lane::turn(*lane) < self.turn);
+        lanes.rotate_left(next);
         lanes
+    }
+
+    /// A request of a lane was cut: the next turn is that of the next one.
+    pub(super) fn end_turn(&mut self, lane: Option<Lane>) {
+        self.turn = Lane::turn(lane) + 1;
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.urgent.is_empty()
             && self.waiting == 0
             && self.released.iter().all(|released| released.left == 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use connector_core::{Epoch, ledger::Ledger};
+
+    use super::*;
+
+    #[test]
+    fn no_more_is_taken_out_of_an_epoch_than_may_wait_whether_or_not_it_has_keys() {
+        for lane in [None, Lane::all().next()] {
+            let mut ledger = Ledger::new();
+            for number in 0..3 * WAITING as u64 {
+                ledger.add(MessageKey::Number(number));
+            }
+            ledger.seal(Epoch::new(1)).unwrap();
+            let mut acks = Acks::in_lanes();
+            acks.release(ledger.commit(Epoch::new(1)).unwrap().released);
+            let mut taken = 0;
+            let mut take = |acks: &mut Acks| {
+                while acks.poll_released().is_some() {
+                    acks.push_released(DeliveryId::new(0, 0), lane);
+                    taken += 1;
+                }
+                taken
+            };
+            assert_eq!(take(&mut acks), WAITING, "{lane:?}");
+            for _ in 0..1000 {
+                assert!(acks.pop_lane(lane).is_some());
+            }
+            assert_eq!(take(&mut acks), WAITING + 1000, "{lane:?}");
+        }
+    }
+
+    #[test]
+    fn messages_without_a_key_and_every_lane_have_their_turns() {
+        let mut acks = Acks::in_lanes();
+        let lanes: Vec<Lane> = Lane::all().collect();
+        for index in 0..100 {
+            let id = DeliveryId::new(0, index);
+            acks.push(id, None);
+            acks.push(id, lanes.get(2).copied());
+            acks.push(id, lanes.get(7).copied());
+        }
+        let mut turns: BTreeMap<Option<Lane>, u32> = BTreeMap::new();
+        for _ in 0..90 {
+            let next = acks.lanes()[0];
+            assert!(acks.pop_lane(next).is_some());
+            acks.end_turn(next);
+            *turns.entry(next).or_default() += 1;
+        }
+        let turns: Vec<u32> = turns.into_values().collect();
+        assert_eq!(turns, [30, 30, 30]);
     }
 }

@@ -118,6 +118,7 @@ impl Machine {
             } else {
                 Outcome::Settled
             };
+            let doubtful = self.is_restored(id) && !self.answers_for_each(sent);
             self.count_ack(stage, outcome);
             self.count_restored(id, outcome);
             self.resolve_settle(id, outcome == Outcome::Lapsed);
@@ -129,6 +130,9 @@ impl Machine {
             let evident = marks.has(Marks::RENEWED) || marks.has(Marks::RETRIED);
             match (stage, outcome) {
                 (Stage::ReAcking, Outcome::Lapsed) => {}
+                // It stays in the window, with its guard and its whole lifetime: if it comes again,
+                // that delivery is acknowledged and uses it up.
+                (Stage::ReAcking, _) if doubtful => {}
                 (Stage::ReAcking, _) => {
                     self.seen.remove(&key);
                     if slow || evident {
@@ -304,7 +308,7 @@ impl Machine {
                 }
             }
         }
-        self.lapse_deliveries(over);
+        self.lapse_deliveries(&over);
         self.remember_lapsed(now, lapsed);
     }
 

@@ -38,6 +38,8 @@ pub(crate) struct Parcel {
 #[derive(Debug)]
 pub(super) struct Buffer {
     parcels: VecDeque<Parcel>,
+    /// Confirmations that parcels wait for, counted once for each parcel. Mostly none.
+    waits: usize,
     bound: Limits,
     held: Limits,
     rate: Option<f64>,
@@ -49,6 +51,7 @@ impl Buffer {
     pub(super) fn new(bound: Limits) -> Self {
         Self {
             parcels: VecDeque::new(),
+            waits: 0,
             bound,
             held: Limits::default(),
             rate: None,
@@ -65,6 +68,7 @@ impl Buffer {
         let bytes = messages.iter().map(Message::size).sum();
         self.held.items += messages.len();
         self.held.bytes += bytes;
+        self.waits += usize::from(withheld);
         self.parcels.push_back(Parcel {
             batch,
             messages,
@@ -89,9 +93,21 @@ impl Buffer {
 
     /// The lease of a batch was confirmed: its messages may be handed out.
     pub(super) fn confirm(&mut self, batch: u64) {
-        for parcel in &mut self.parcels {
-            parcel.waits.retain(|waited| *waited != batch);
+        // Asked for every batch that goes, and there may be a parcel for each message.
+        if self.waits == 0 {
+            return;
         }
+        for parcel in &mut self.parcels {
+            let before = parcel.waits.len();
+            parcel.waits.retain(|waited| *waited != batch);
+            self.waits -= before - parcel.waits.len();
+        }
+    }
+
+    /// Whether something waits for the confirmation of a batch.
+    pub(super) fn awaits(&self, batch: u64) -> bool {
+        let waits = |parcel: &Parcel| parcel.waits.contains(&batch);
+        self.waits > 0 && self.parcels.iter().any(waits)
     }
 
     /// A message of the parcel of `batch` was delivered again in another batch, whose lease must be
@@ -101,6 +117,7 @@ impl Buffer {
         let Some(parcel) = parcel else { return false };
         if !parcel.waits.contains(&other) {
             parcel.waits.push(other);
+            self.waits += 1;
         }
         true
     }
@@ -112,9 +129,11 @@ impl Buffer {
         leased_in: impl Fn(&Message) -> Option<u64>,
     ) -> BTreeSet<u64> {
         let mut waited = BTreeSet::new();
+        self.waits = 0;
         for parcel in &mut self.parcels {
             let batches: BTreeSet<u64> = parcel.messages.iter().filter_map(&leased_in).collect();
             waited.extend(&batches);
+            self.waits += batches.len();
             parcel.waits = batches.into_iter().collect();
         }
         waited
@@ -122,6 +141,7 @@ impl Buffer {
 
     /// From now on nothing waits for a confirmation.
     pub(super) fn confirm_all(&mut self) {
+        self.waits = 0;
         for parcel in &mut self.parcels {
             parcel.waits.clear();
         }
@@ -142,7 +162,14 @@ impl Buffer {
                 kept
             });
         }
-        self.parcels.retain(|parcel| !parcel.messages.is_empty());
+        let waits = &mut self.waits;
+        self.parcels.retain(|parcel| {
+            let kept = !parcel.messages.is_empty();
+            if !kept {
+                *waits -= parcel.waits.len();
+            }
+            kept
+        });
     }
 
     /// Messages that the handle had taken were handed out, or dropped there.
@@ -213,6 +240,13 @@ impl Buffer {
         };
         self.window = Some((now, 0));
         self.ran_dry = self.held.items == 0;
+    }
+
+    /// Checks what only this type can break.
+    #[cfg(test)]
+    pub(super) fn check_invariants(&self) {
+        let waits = self.parcels.iter().map(|parcel| parcel.waits.len());
+        assert_eq!(waits.sum::<usize>(), self.waits, "waits are counted");
     }
 
     /// Every message in the queue.
@@ -286,5 +320,33 @@ mod tests {
         buffer.confirm(0);
         assert_eq!(buffer.take().unwrap().batch, 0);
         assert_eq!(buffer.take().unwrap().batch, 1);
+    }
+
+    #[test]
+    fn what_is_waited_for_is_known_whatever_becomes_of_the_parcels() {
+        let mut buffer = Buffer::new(Limits::new(100, usize::MAX));
+        buffer.push(0, messages(1), true);
+        buffer.push(1, messages(1), true);
+        buffer.push(2, messages(1), false);
+        buffer.check_invariants();
+        assert!(buffer.awaits(0) && buffer.awaits(1) && !buffer.awaits(2));
+        assert!(buffer.wait_for(0, 2) && buffer.wait_for(1, 2) && buffer.wait_for(1, 2));
+        buffer.check_invariants();
+        buffer.confirm(2);
+        buffer.check_invariants();
+        assert!(!buffer.awaits(2) && !buffer.has_ready());
+        buffer.confirm(0);
+        assert!(buffer.take().is_some());
+        buffer.check_invariants();
+        buffer.withhold(|message| Some(message.delivery.batch() + 7));
+        buffer.check_invariants();
+        assert!(buffer.awaits(7) && !buffer.awaits(1));
+        buffer.retain(|_| false);
+        buffer.check_invariants();
+        assert!(!buffer.awaits(7));
+        buffer.push(3, messages(1), true);
+        buffer.confirm_all();
+        buffer.check_invariants();
+        assert!(buffer.has_ready());
     }
 }

@@ -26,16 +26,31 @@ impl Machine {
     }
 
     fn cut_acks(&mut self, now: Instant) -> Option<Effect> {
-        if !self.calls.has_room(Errand::Acknowledge) || self.acks.is_empty() {
+        let room = self.calls.has_room(Errand::Acknowledge);
+        if !room || self.acks.is_empty() || self.look_again.is_some() {
             return None;
         }
-        if self.runs.is_some() {
-            return self.cut_acks_in_lanes(now);
-        }
+        let (effect, given_up) = if self.runs.is_some() {
+            self.cut_acks_in_lanes(now)
+        } else {
+            self.cut_acks_in_turn(now)
+        };
+        // No answer will bring the next turn. There may be more to look at, or a closing source may
+        // have nothing left to wait for.
+        self.look_again = (given_up && effect.is_none()).then_some(now);
+        effect
+    }
+
+    /// The next request, and whether items were looked at that need none.
+    fn cut_acks_in_turn(&mut self, now: Instant) -> (Option<Effect>, bool) {
         let mut body = RequestBody::acknowledge(self.subscription.as_str());
         let mut ids = Vec::new();
         let mut late = Vec::new();
-        while let Some(next) = self.acks.pop() {
+        let mut looked = 0;
+        while looked < acks::PER_TURN
+            && let Some(next) = self.acks.pop()
+        {
+            looked += 1;
             let id = match next {
                 acks::Next::Delivery(id) => is_acking(self.deliveries.stage(id)).then_some(id),
                 acks::Next::Released(place, key) => self.start_ack(place, key, &mut late),
@@ -46,25 +61,38 @@ impl Machine {
             };
             if !body.push(ack_id) {
                 self.acks.unpop(id, None);
+                looked -= 1;
                 break;
             }
             ids.push(id);
         }
         self.remember_lapsed(now, late);
-        self.send(now, Errand::Acknowledge, ids, body)
+        let given_up = ids.len() < looked;
+        let effect = self.send(now, Errand::Acknowledge, ids, body);
+        (effect, given_up)
     }
 
-    /// As [`cut_acks`](Self::cut_acks), where a key's messages are acknowledged in order: each key
-    /// has its lane, and each lane one request under way.
-    fn cut_acks_in_lanes(&mut self, now: Instant) -> Option<Effect> {
+    /// The same, where a key's messages are acknowledged in order: each key has its lane, and each
+    /// lane one request under way.
+    fn cut_acks_in_lanes(&mut self, now: Instant) -> (Option<Effect>, bool) {
         let mut late = Vec::new();
-        while let Some((place, key)) = self.acks.poll_released() {
+        let (mut looked, mut waiting) = (0, 0);
+        while looked < acks::PER_TURN
+            && let Some((place, key)) = self.acks.poll_released()
+        {
+            looked += 1;
             if let Some(id) = self.start_ack(place, key, &mut late) {
                 let lane = self.lane(id);
                 self.acks.push_released(id, lane);
+                waiting += 1;
             }
         }
         self.remember_lapsed(now, late);
+        (self.cut_a_lane(now), waiting < looked)
+    }
+
+    /// The next acknowledgement of the first lane that may send one.
+    fn cut_a_lane(&mut self, now: Instant) -> Option<Effect> {
         for lane in self.acks.lanes() {
             if lane.is_some_and(|lane| self.calls.is_busy(lane)) {
                 continue;
@@ -85,6 +113,7 @@ impl Machine {
                 ids.push(id);
             }
             if !ids.is_empty() {
+                self.acks.end_turn(lane);
                 let call = Call {
                     errand: Errand::Acknowledge,
                     ids,

@@ -123,7 +123,8 @@ impl Deliveries {
         let place = self.ledger.add(batch.take_key(id.index()));
         self.newest_out = self.newest_out.max(batch.published_by());
         if let Some(saved) = &mut self.saved {
-            let leased = stage == Stage::Buffered;
+            let lapsed = batch.marks(id.index()).has(Marks::LAPSED);
+            let leased = stage == Stage::Buffered && !lapsed;
             let ack_id = if leased {
                 batch.ack_id(id.index())
             } else {
@@ -206,7 +207,18 @@ impl Deliveries {
         if stage != Stage::Releasing && stage != Stage::Superseded {
             self.leased -= 1;
         }
+        if stage == Stage::Out || stage == Stage::Acking {
+            let place = batch.place(id.index());
+            self.forget_ack_id(place);
+        }
         stage
+    }
+
+    /// The next state names no ack id for an item of the ledger.
+    fn forget_ack_id(&mut self, place: Place) {
+        if let Some(saved) = &mut self.saved {
+            saved.forget(place);
+        }
     }
 
     pub(super) fn mark_retried(&mut self, id: DeliveryId) {

@@ -11,6 +11,7 @@ impl Machine {
         self.seen.check_invariants();
         self.partials.check_invariants();
         self.streams.check_invariants();
+        self.buffer.check_invariants();
         let mut acknowledging = BTreeSet::new();
         for (errand, id) in self.calls.deliveries() {
             let stage = self.deliveries.stage(id);

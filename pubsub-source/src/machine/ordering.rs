@@ -9,7 +9,7 @@ use super::{
     acks::Lane,
     batch::{Marks, Stage},
     deliveries::Arrival,
-    runs::{Fate, Known, Runs},
+    runs::{Fate, KeyNo, Known, Runs},
 };
 use crate::{delivery::DeliveryId, error::SourceError, message::Message, settings::Settings};
 
@@ -149,10 +149,14 @@ impl Machine {
         }
     }
 
-    /// Messages whose leases are other deliveries' wait for no confirmation.
+    /// Of a batch without a lease that is extended no confirmation comes: what waits for it is
+    /// leased as other deliveries, or keeps only its place in the order.
     pub(super) fn let_unleased_out(&mut self, batch: u64) {
+        if !self.buffer.awaits(batch) {
+            return;
+        }
         let mut ids = self.deliveries.ids_of(batch);
-        if self.runs.is_some() && !ids.any(|id| self.is_extendable(id)) {
+        if !ids.any(|id| self.is_extendable(id)) {
             self.buffer.confirm(batch);
         }
     }
@@ -226,8 +230,7 @@ impl Machine {
 
     /// A message that the handle had taken was handed out.
     pub(super) fn hand_out_one(&mut self, delivery: DeliveryId) {
-        let id = self.deliveries.current(delivery);
-        let key = self.deliveries.ordering_key(id);
+        let key = self.key_of_waiting(delivery);
         self.deliveries.hand_out(delivery);
         if let (Some(runs), Some(key)) = (&mut self.runs, key) {
             runs.handle_out(key, delivery);
@@ -238,10 +241,18 @@ impl Machine {
     pub(super) fn withdraw_one(&mut self, delivery: DeliveryId) {
         let id = self.deliveries.current(delivery);
         let revoked = self.deliveries.marks(id).has(Marks::REVOKED);
-        if let (Some(runs), Some(key)) = (&mut self.runs, self.deliveries.ordering_key(id)) {
+        let key = self.key_of_waiting(delivery);
+        if let (Some(runs), Some(key)) = (&mut self.runs, key) {
             runs.handle_withdrawn(key, delivery);
             self.stats.dropped_behind += u64::from(revoked);
         }
+    }
+
+    /// The ordering key of a message that waits, also of one whose delivery is given back and gone.
+    fn key_of_waiting(&self, delivery: DeliveryId) -> Option<KeyNo> {
+        let id = self.deliveries.current(delivery);
+        let key = self.deliveries.ordering_key(id);
+        key.or_else(|| self.runs.as_ref()?.revoked_key(delivery))
     }
 
     /// Until when a message stays fresh that only keeps a place in the order.

@@ -19,7 +19,7 @@ pub(super) struct RestoredCommit {
     held: Vec<(i64, RestoredHeld)>,
     /// Ids that the states name, whether or not they can be acknowledged now.
     named: usize,
-    /// Batches below are of restored deliveries.
+    /// Batches below are of restored deliveries, under the ack ids that states name.
     batches: u64,
     /// Restored deliveries without a verdict.
     pending: usize,
@@ -27,8 +27,11 @@ pub(super) struct RestoredCommit {
 }
 
 impl Machine {
-    pub(super) fn restore(&mut self, now: Instant, groups: Vec<RestoredGroup>) {
+    pub(super) fn restore(&mut self, now: Instant, mut groups: Vec<RestoredGroup>) {
         let lifetime = self.seen_lifetime();
+        // The newest last, whatever the order of the states: of what two of them name, the group
+        // that came last stands for it, and the oldest leave a full window first.
+        groups.sort_by_key(|group| group.published_by);
         for group in groups {
             let remaining = group.remaining.map_or(lifetime, |left| left.min(lifetime));
             self.seen
@@ -76,9 +79,11 @@ impl Machine {
         let mut left = keys.into_iter().enumerate().peekable();
         while let Some((at, key)) = left.next() {
             let ack_id = ack_ids.get(at);
+            // Two states may name it: the newer one, which came first, has the newer ack id.
+            let held = self.deliveries.find(&key).is_some();
             // An id that left the full window is not recognised later either: it comes again.
             let known = self.seen.suppresses(&key, published_by);
-            if known && !ack_id.is_empty() && ids.push(ack_id) {
+            if known && !held && !ack_id.is_empty() && ids.push(ack_id) {
                 batch_keys.push(key);
             }
             let full = batch_keys.len() == DeliveryId::MAX_BATCH || left.peek().is_none();
@@ -107,7 +112,8 @@ impl Machine {
                     self.restored.pending += 1;
                     self.deliveries.start_re_ack(id);
                 }
-                // Two states name it; either ack id may be the newer one, and both are tried.
+                // Of two ack ids in one state either may be the newer one. The message is recognised
+                // in any case.
                 Arrival::Renewed(_) => {}
                 Arrival::Namesake(_) => unreachable!("the newest came first"),
             }
@@ -135,6 +141,12 @@ impl Machine {
         if let Some(committed) = self.restored() {
             self.effects.push_back(Effect::Restored { committed });
         }
+    }
+
+    /// Whether a delivery goes by an ack id that a restored state names. Its source may have given
+    /// it back after the cut, as one that is closed does: an OK proves nothing then.
+    pub(super) fn is_restored(&self, id: DeliveryId) -> bool {
+        id.batch() < self.restored.batches
     }
 
     /// What became of what restored states name, once all of it has a verdict.

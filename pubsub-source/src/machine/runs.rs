@@ -73,6 +73,9 @@ pub(super) struct Runs {
     patience: Duration,
     /// Keys with a gap that has not been dated.
     fresh_gaps: Vec<KeyNo>,
+    /// The keys of what is revoked. A delivery that is given back may be gone before the handle has
+    /// said what became of its message.
+    revoked: BTreeMap<DeliveryId, KeyNo>,
 }
 
 impl Runs {
@@ -88,6 +91,7 @@ impl Runs {
             sweep_at: REMEMBERED,
             patience,
             fresh_gaps: Vec::new(),
+            revoked: BTreeMap::new(),
         };
         for name in behind {
             let key = runs.key(&name);
@@ -206,8 +210,14 @@ impl Runs {
         }
     }
 
+    /// The key of a message that was revoked, until it is told what became of it.
+    pub(super) fn revoked_key(&self, id: DeliveryId) -> Option<KeyNo> {
+        self.revoked.get(&id).copied()
+    }
+
     /// A message that was let through was handed out.
     pub(super) fn handle_out(&mut self, key: KeyNo, id: DeliveryId) {
+        self.revoked.remove(&id);
         let Some(run) = self.runs.get_mut(&key) else {
             return;
         };
@@ -232,6 +242,7 @@ impl Runs {
 
     /// A message that was let through was dropped, and will not be handed out.
     pub(super) fn handle_withdrawn(&mut self, key: KeyNo, id: DeliveryId) {
+        self.revoked.remove(&id);
         if let Some(run) = self.runs.get_mut(&key) {
             run.unqueue(id);
         }
@@ -244,6 +255,10 @@ impl Runs {
         let Some(run) = self.runs.get_mut(&key) else {
             return Vec::new();
         };
+        // Asked for each message of a lapse: the first has mostly taken along what waits.
+        if run.is_revoked() {
+            return Vec::new();
+        }
         // What is handed out or suppressed lies before everything that waits.
         let at = run.queued.iter().position(|queued| queued.id == id);
         // Where it waits more than once, from the first time on: it is not ours any more.
@@ -274,6 +289,7 @@ impl Runs {
         gap.unsure += revoked.len();
         for (id, message, _) in revoked.iter().rev() {
             gap.dropped.push_front((*id, message.clone()));
+            self.revoked.insert(*id, key);
         }
         self.fresh_gaps.push(key);
         if revoked.iter().any(|(_, _, new)| !new) {
@@ -356,17 +372,23 @@ impl Runs {
     #[cfg(test)]
     pub(super) fn check_invariants(&self) {
         assert_eq!(self.names.len(), self.runs.len());
+        let mut revoked_in_all = 0;
         for (key, run) in &self.runs {
             assert_eq!(self.names.get(&run.name), Some(key));
             assert!(run.out <= run.newest, "what is out was let through");
             assert!(run.turn <= self.turns);
-            let revoked = run.queued.iter().filter(|queued| queued.revoked).count();
+            let is_known = |queued: &&Queued| self.revoked_key(queued.id) == Some(*key);
+            let revoked = run.queued.iter().filter(|queued| queued.revoked);
+            assert!(revoked.clone().all(|queued| is_known(&queued)));
+            let revoked = revoked.count();
+            revoked_in_all += revoked;
             let unsure = run.gap.as_ref().map_or(0, |gap| gap.unsure);
             assert_eq!(
                 revoked, unsure,
                 "the handle is asked about what was revoked"
             );
         }
+        assert_eq!(revoked_in_all, self.revoked.len(), "and about nothing else");
     }
 
     /// What waits to be handed out, by key.

@@ -20,6 +20,7 @@ impl Machine {
         if let Phase::Closed { .. } = self.phase {
             return;
         }
+        self.look_again = None;
         self.lapse(now);
         if let Some(runs) = &mut self.runs {
             runs.handle_timeout(now);
@@ -80,18 +81,9 @@ impl Machine {
         let mut batches = Vec::new();
         while let Some(batch) = self.leases.poll_lapsed(now) {
             batches.push(batch);
-            for id in self.deliveries.ids_of(batch) {
-                match self.lapse_one(id) {
-                    Stage::Out => handed_out += 1,
-                    Stage::Buffered => buffered += 1,
-                    Stage::Acking
-                    | Stage::HostAcking
-                    | Stage::ReAcking
-                    | Stage::Superseded
-                    | Stage::Releasing
-                    | Stage::Gone => {}
-                }
-            }
+            let (out, waiting) = self.lapse_each(self.deliveries.ids_of(batch));
+            handed_out += out;
+            buffered += waiting;
         }
         if buffered > 0 {
             self.drop_lapsed(buffered);
@@ -112,7 +104,26 @@ impl Machine {
     }
 
     /// Gives up the leases of single deliveries, which the service says are over.
-    pub(super) fn lapse_deliveries(&mut self, ids: impl IntoIterator<Item = DeliveryId>) {
+    pub(super) fn lapse_deliveries(&mut self, ids: &[DeliveryId]) {
+        let (handed_out, buffered) = self.lapse_each(ids.iter().copied());
+        if buffered > 0 {
+            self.drop_lapsed(buffered);
+        }
+        for ids in ids.chunk_by(|one, next| one.batch() == next.batch()) {
+            if let Some(id) = ids.first() {
+                self.let_unleased_out(id.batch());
+            }
+        }
+        if handed_out + buffered > 0 {
+            self.tell(Notice::Lapsed {
+                handed_out,
+                buffered,
+            });
+        }
+    }
+
+    /// Gives these up, and answers how many of them were handed out and how many were buffered.
+    fn lapse_each(&mut self, ids: impl IntoIterator<Item = DeliveryId>) -> (usize, usize) {
         let (mut handed_out, mut buffered) = (0, 0);
         for id in ids {
             match self.lapse_one(id) {
@@ -126,15 +137,7 @@ impl Machine {
                 | Stage::Gone => {}
             }
         }
-        if buffered > 0 {
-            self.drop_lapsed(buffered);
-        }
-        if handed_out + buffered > 0 {
-            self.tell(Notice::Lapsed {
-                handed_out,
-                buffered,
-            });
-        }
+        (handed_out, buffered)
     }
 
     fn lapse_one(&mut self, id: DeliveryId) -> Stage {
@@ -171,9 +174,10 @@ impl Machine {
         for delivery in dropped {
             let id = self.deliveries.current(delivery);
             self.withdraw_one(delivery);
-            if self.deliveries.marks(id).has(Marks::LAPSED) {
+            let (stage, marks) = self.deliveries.stage_and_marks(id);
+            if marks.has(Marks::LAPSED) {
                 self.drop_buffered(id);
-            } else if self.deliveries.marks(id).has(Marks::REVOKED) {
+            } else if marks.has(Marks::REVOKED) && stage != Stage::Releasing {
                 self.deliveries.settle(id, Outcome::Lapsed);
             }
         }
@@ -183,7 +187,7 @@ impl Machine {
     pub(super) fn abandon(&mut self, id: DeliveryId) {
         match self.deliveries.stage(id) {
             Stage::Buffered => {
-                self.lapse_deliveries([id]);
+                self.lapse_deliveries(&[id]);
                 // Still there when the handle has taken it, which is told by the revocation.
                 self.drop_buffered(id);
             }
@@ -203,11 +207,10 @@ impl Machine {
         }
     }
 
-    /// Gives back what was held for too long. An epoch keeps the item, so that its commit reports
-    /// it; the lease, the room and the ack id go.
+    /// Gives back what was held for too long, handed out or not. An epoch keeps the item, so that
+    /// its commit reports it; the lease, the room and the ack id go.
     fn release_overdue(&mut self, now: Instant) {
-        let mut overdue = 0;
-        let mut buffered = Vec::new();
+        let before = self.deliveries.releasing();
         while let Some((batch, received)) = self.deliveries.oldest_from(self.hold_cursor) {
             let over = received.checked_add(self.settings.max_hold);
             if over.is_none_or(|over| over > now) {
@@ -224,14 +227,16 @@ impl Machine {
                                 self.note_release(id, &message);
                             }
                             self.break_run(id, false);
-                            overdue += 1;
                         }
                     }
-                    // Still buffered after so long: revoked, and given back when the handle or the
-                    // buffer lets go of it, which is what a lapse does.
+                    // A host that stands still keeps nothing from other subscribers either. What the
+                    // handle has of it must not come out any more.
                     Stage::Buffered => {
-                        buffered.push(id);
-                        overdue += 1;
+                        if !self.deliveries.marks(id).has(Marks::LAPSED) {
+                            self.give_back(id, 0);
+                            self.revoked += 1;
+                            self.unsifted = true;
+                        }
                     }
                     Stage::Acking
                     | Stage::HostAcking
@@ -241,8 +246,10 @@ impl Machine {
                     | Stage::Gone => {}
                 }
             }
+            self.let_unleased_out(batch);
         }
-        self.lapse_deliveries(buffered);
+        // With those that wait behind one of them in the order of its key.
+        let overdue = self.deliveries.releasing() - before;
         if overdue > 0 {
             self.stats.held_too_long += overdue as u64;
             self.tell(Notice::HeldTooLong {

@@ -10,7 +10,9 @@ pub enum SavedDeliveries {
     MessageIds,
     /// Their message ids and their ack ids, about 180 bytes each. A restore acknowledges them at
     /// once, so that nothing comes again if it is done before the leases end; what was too late
-    /// is recognised as with [`MessageIds`](Self::MessageIds).
+    /// is recognised as with [`MessageIds`](Self::MessageIds). So is what the service answered OK
+    /// for: of a source that gave its messages back at its end an OK proves nothing. A state names
+    /// no ack id whose lease was over or given back at its cut.
     ///
     /// Worth its size where somebody else reads the subscription too: another subscriber does not
     /// recognise what comes again, only an acknowledgement in time keeps it away. The source holds
@@ -19,6 +21,8 @@ pub enum SavedDeliveries {
     AckIds,
     /// Nothing, and nothing that a restored state names is recognised. Whatever was committed and
     /// not confirmed when the process died comes again and is handed out again; nothing is lost.
+    /// A message of which some records were handed out is not named either: after a restore it
+    /// begins again with its first record.
     ///
     /// For hosts that take messages twice without harm, and for a restart before an operator's
     /// replay.

@@ -62,7 +62,9 @@ impl Deliveries {
             batch.set_stage(id.index(), Stage::Superseded);
             return;
         }
+        let place = batch.place(id.index());
         batch.set_stage(id.index(), Stage::Gone);
+        self.forget_ack_id(place);
         self.forget_origin(id);
         self.drop_if_empty(id.batch());
     }

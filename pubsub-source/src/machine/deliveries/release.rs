@@ -57,11 +57,13 @@ impl Deliveries {
         }
         self.unindex(id);
         if let Some(batch) = self.batches.get_mut(&id.batch()) {
+            let place = batch.place(id.index());
             batch.set_stage(id.index(), Stage::Releasing);
             if !batch.marks(id.index()).has(Marks::LAPSED) {
                 self.leased -= 1;
             }
             self.releasing += 1;
+            self.forget_ack_id(place);
         }
         true
     }

@@ -70,6 +70,12 @@ impl Run {
         Some(queued)
     }
 
+    /// Whether nothing waits that is not revoked.
+    pub(super) fn is_revoked(&self) -> bool {
+        let revoked = self.gap.as_ref().map_or(0, |gap| gap.unsure);
+        revoked == self.queued.len()
+    }
+
     /// Whether a message was certainly never let through before.
     pub(super) fn is_new(&self, (published, id): (i64, &MessageKey)) -> bool {
         let beyond = |newest: &Position| (published, id) > (newest.0, &newest.1);
