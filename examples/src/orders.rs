@@ -39,6 +39,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
+pub(crate) use error::chain;
 pub use error::{OrdersError, PipelineText};
 pub use options::Options;
 pub use process::Program;
@@ -119,6 +120,6 @@ fn print(report: &Report, json: bool) -> io::Result<()> {
 }
 
 fn failed(error: &dyn std::error::Error) -> ExitCode {
-    progress::tell(&format!("orders: {}", error::chain(error)));
+    progress::tell(&format!("orders: {}", chain(error)));
     ExitCode::from(2)
 }

@@ -1,11 +1,12 @@
 //! Why a replay ended early.
 
-use std::{error::Error, fmt::Write};
+use std::error::Error;
 
 use connector_core::{CheckpointError, host::StepError};
 use gcp_wire::{EndpointError, NameError};
 
-/// Why a replay ended early. What had arrived is acknowledged, the rest is in the subscription.
+/// Why a replay ended early. The letters of what had arrived are acknowledged, or may be driven again
+/// where the error says so; the rest is in the subscription.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplayError {
@@ -47,16 +48,4 @@ pub enum ReplayError {
     /// The sink for tasks did not end in order.
     #[error("the sink for tasks did not end in order; letters of what it had not sent stay")]
     CloseTasks(#[from] cloudtasks_sink::SinkError),
-}
-
-/// An error with its causes, in one line.
-pub(super) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        // Writing to a string cannot fail.
-        let _written = write!(text, ": {cause}");
-        source = cause.source();
-    }
-    text
 }
