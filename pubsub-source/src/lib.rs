@@ -8,6 +8,7 @@ mod driver;
 mod error;
 mod every;
 mod handout;
+mod instance;
 mod machine;
 mod message;
 mod on_drop;

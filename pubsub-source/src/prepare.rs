@@ -16,7 +16,6 @@ pub use prepared::Prepared;
 
 use std::{
     collections::BTreeMap,
-    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -28,6 +27,7 @@ use crate::{
     decode::DecodeFailure,
     driver,
     error::BuildError,
+    instance::instance,
     plan::SplitPlan,
     start::{SeekId, SeekTarget, StartPosition, StartStore},
 };
@@ -200,7 +200,7 @@ impl Preparation {
             .duration_since(SystemTime::UNIX_EPOCH)
             .unwrap_or_default();
         let wishes = Wishes {
-            instance: instance(self.instance, &self.plan)?,
+            instance: instance(self.instance, self.plan.subscriptions().iter())?,
             target: SeekTarget::of(&self.start, moment)?,
             moment,
             fresh: SeekId(uuid::Uuid::new_v4().as_u128()),
@@ -246,19 +246,5 @@ impl Preparation {
             Some(builder) => Ok(builder.endpoint(endpoint).credentials(credentials)),
             None => unreachable!("a plan gives its only reader everything, and is never empty"),
         }
-    }
-}
-
-fn instance(named: Option<String>, plan: &SplitPlan) -> Result<Arc<str>, BuildError> {
-    match (named, plan.subscriptions()) {
-        (Some(name), _) => Ok(name.into()),
-        (None, [only]) => Ok(only.as_str().into()),
-        (None, subscriptions) => Err(BuildError::Contradiction {
-            first: "instance",
-            first_value: "not given".to_owned(),
-            second: "the number of subscriptions",
-            second_value: subscriptions.len().to_string(),
-            rule: "the states of several subscriptions are saved under a name of your choice, which stays when subscriptions are added",
-        }),
     }
 }

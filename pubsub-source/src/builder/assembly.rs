@@ -10,6 +10,7 @@ use crate::{
     delivery::DeliveryId,
     driver::{self, Driver, Fate, Parts},
     error::BuildError,
+    instance::instance,
     machine::{Machine, Restoration},
     settings::Settings,
     shared::{Seat, Shared},
@@ -29,7 +30,7 @@ const SPLITS_PER_CONNECTION: usize = 4;
 /// Builds a source from its settings.
 pub(super) fn assemble(builder: SourceBuilder) -> Result<(PubsubSource, Driver), BuildError> {
     let splits = settings_of_each(&builder)?;
-    let instance = instance(builder.instance, &splits)?;
+    let instance = instance(builder.instance, splits.keys())?;
     let streams: usize = splits.values().map(|settings| settings.streams).sum();
     let options = ConnectionOptions::default();
     let pulls = Connection::pull(
@@ -58,6 +59,7 @@ pub(super) fn assemble(builder: SourceBuilder) -> Result<(PubsubSource, Driver),
             restoration(&subscription, &instance, builder.sought, &builder.restored)?;
         if settings.saved_deliveries == SavedDeliveries::Nothing {
             restoration.groups.clear();
+            restoration.unfinished.clear();
         }
         let client_ids = (0..settings.streams)
             .map(|_| uuid::Uuid::new_v4().to_string())
@@ -126,27 +128,6 @@ fn settings_of_each(
         each.insert(subscription, settings);
     }
     Ok(each)
-}
-
-fn instance(
-    named: Option<String>,
-    splits: &BTreeMap<SubscriptionName, Settings>,
-) -> Result<Arc<str>, BuildError> {
-    match (named, splits.len()) {
-        (Some(name), _) => Ok(name.into()),
-        (None, 1) => Ok(splits
-            .keys()
-            .map(SubscriptionName::as_str)
-            .collect::<String>()
-            .into()),
-        (None, subscriptions) => Err(BuildError::Contradiction {
-            first: "instance",
-            first_value: "not given".to_owned(),
-            second: "the number of subscriptions",
-            second_value: subscriptions.to_string(),
-            rule: "states of several subscriptions are saved under a name of your choice, which stays when subscriptions are added",
-        }),
-    }
 }
 
 /// What the states together say about a subscription.

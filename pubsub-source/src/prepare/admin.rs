@@ -64,10 +64,12 @@ impl Admin {
         }
     }
 
-    /// The subscription's settings; `None` if it does not exist.
+    /// The subscription's settings; `None` if it does not exist. One that was created just now may
+    /// not be known everywhere yet: it does not exist if it is not found until the patience ends.
     pub(super) async fn describe(
         &self,
         subscription: &SubscriptionName,
+        created: bool,
     ) -> Result<Option<Facts>, PrepareError> {
         let step = Step::describe(subscription);
         let request = GetSubscriptionRequest {
@@ -79,13 +81,15 @@ impl Admin {
                 &GET_SUBSCRIPTION,
                 subscription.as_str(),
                 &request,
-                is_final,
+                stays(created),
             )
-            .await?;
+            .await;
         match answer {
-            Ok(found) => Ok(Some(Facts::of(&found))),
-            Err(error) if error.code() == Code::NotFound => Ok(None),
-            Err(error) => Err(verdict(step, error)),
+            Ok(Ok(found)) => Ok(Some(Facts::of(&found))),
+            Ok(Err(error)) if error.code() == Code::NotFound => Ok(None),
+            Ok(Err(error)) => Err(verdict(step, error)),
+            Err(PrepareError::Unanswered { cause, .. }) if is_not_found(&cause) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
@@ -162,10 +166,14 @@ impl Admin {
     ) -> Result<(), PrepareError> {
         let step = Step::seek(subscription, matches!(target, SeekTarget::Snapshot(_)));
         let request = target.request(subscription);
-        let stays =
-            |error: &RpcError| is_final(error) && !(created && error.code() == Code::NotFound);
         let answer = self
-            .call(&step, &SEEK, subscription.as_str(), &request, stays)
+            .call(
+                &step,
+                &SEEK,
+                subscription.as_str(),
+                &request,
+                stays(created),
+            )
             .await?;
         match answer {
             Ok(_) => Ok(()),
@@ -266,6 +274,17 @@ fn is_final(error: &RpcError) -> bool {
         // A code that this version does not know may be anything, and the patience is bounded.
         _ => false,
     }
+}
+
+/// Whether the service says that there is no such thing.
+fn is_not_found(error: &RpcError) -> bool {
+    error.code() == Code::NotFound && is_final(error)
+}
+
+/// Whether another attempt would come to the same, for a subscription that was created just now or
+/// is old.
+fn stays(created: bool) -> impl Fn(&RpcError) -> bool {
+    move |error| is_final(error) && !(created && is_not_found(error))
 }
 
 fn verdict(step: Step, cause: RpcError) -> PrepareError {

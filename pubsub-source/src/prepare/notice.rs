@@ -15,11 +15,13 @@ pub(super) enum Notice {
     },
     /// The job has started before; nothing is sought.
     StartedBefore,
-    /// The job's first start did not get to its end; what it recorded is sought.
+    /// The job's first start did not get to its end; what is planned now is sought to the target
+    /// that it recorded.
     Resumed {
         target: SeekTarget,
+        planned: Vec<SubscriptionName>,
     },
-    /// The subscriptions are not those of the first start.
+    /// The subscriptions are not those of the first start, which is over.
     OtherSubscriptions {
         recorded: Vec<SubscriptionName>,
         planned: Vec<SubscriptionName>,
@@ -64,9 +66,10 @@ pub(super) fn tell(notice: &Notice) {
         Notice::StartedBefore => tracing::info!(
             "The job has started before, so its start position is not applied; nothing is sought."
         ),
-        Notice::Resumed { target } => tracing::warn!(
+        Notice::Resumed { target, planned } => tracing::warn!(
             %target,
-            "The job's first start did not get to its end; its subscriptions are sought to the target that it recorded, whatever is configured now."
+            ?planned,
+            "The job's first start did not get to its end; the subscriptions that are planned now are sought to the target that it recorded, whatever start position is configured now."
         ),
         Notice::OtherSubscriptions { recorded, planned } => tracing::warn!(
             ?recorded,

@@ -32,7 +32,11 @@ const AT_ONCE: usize = 8;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Effect {
     Load,
-    Describe(SubscriptionName),
+    Describe {
+        subscription: SubscriptionName,
+        /// Just now, by somebody else, so that it may not be known everywhere yet.
+        created: bool,
+    },
     LookAtTopic(TopicName),
     LookAtSnapshot(SnapshotName),
     Create {
@@ -43,7 +47,7 @@ pub(super) enum Effect {
     Seek {
         subscription: SubscriptionName,
         target: SeekTarget,
-        /// By this start, so that it may not be known everywhere yet.
+        /// Just now, so that it may not be known everywhere yet.
         created: bool,
     },
     Tell(Notice),
@@ -170,9 +174,12 @@ impl Procedure {
 
     fn look(&mut self) -> Result<Phase, PrepareError> {
         self.tell_of_record();
-        let subscriptions = self.wishes.plan.subscriptions().iter();
-        self.effects
-            .extend(subscriptions.cloned().map(Effect::Describe));
+        for subscription in self.wishes.plan.subscriptions() {
+            self.effects.push_back(Effect::Describe {
+                subscription: subscription.clone(),
+                created: false,
+            });
+        }
         if let Some(Seek {
             target: SeekTarget::Snapshot(name),
             ..
@@ -185,21 +192,23 @@ impl Procedure {
 
     fn tell_of_record(&mut self) {
         let Some(record) = &self.record else { return };
-        let planned = self.wishes.plan.subscriptions();
-        if self.reads_others(record) {
-            self.notices.push_back(Notice::OtherSubscriptions {
-                recorded: record.subscriptions().to_vec(),
-                planned: planned.to_vec(),
-            });
-        }
-        match (record.is_done(), record.seek()) {
-            (true, _) if self.wishes.target.is_some() => {
+        let planned = || self.wishes.plan.subscriptions().to_vec();
+        if record.is_done() {
+            if self.reads_others(record) {
+                self.notices.push_back(Notice::OtherSubscriptions {
+                    recorded: record.subscriptions().to_vec(),
+                    planned: planned(),
+                });
+            }
+            if self.wishes.target.is_some() {
                 self.notices.push_back(Notice::StartedBefore);
             }
-            (false, Some(seek)) => self.notices.push_back(Notice::Resumed {
+        } else if let Some(seek) = record.seek() {
+            // Those that have joined since are sought with the others, and not left where they stand.
+            self.notices.push_back(Notice::Resumed {
                 target: seek.target.clone(),
-            }),
-            (true | false, _) => {}
+                planned: planned(),
+            });
         }
     }
 

@@ -73,8 +73,11 @@ impl<'a> Work<'a> {
                     .handle_failed(PrepareError::Unreadable { cause }),
             },
             Effect::Save(record) => self.save(store, record).await,
-            Effect::Describe(subscription) => self.call(async move {
-                let facts = admin.describe(&subscription).await?;
+            Effect::Describe {
+                subscription,
+                created,
+            } => self.call(async move {
+                let facts = admin.describe(&subscription, created).await?;
                 Ok(Answer::Described(subscription, facts))
             }),
             Effect::LookAtTopic(topic) => self.call(async move {

@@ -110,6 +110,54 @@ async fn a_new_subscription_that_is_not_known_everywhere_yet_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_new_subscription_of_somebody_else_that_is_not_known_everywhere_yet_is_waited_for() {
+    let world = World::new();
+    let faults = world.emulator.faults();
+    // It is there now, and the next attempt to create it finds that.
+    let lost = Fault::answer(Code::Unavailable, "lost").after_effect();
+    faults.add(Rule::on(Method::CreateSubscription).once().then(lost));
+    let unknown = Fault::answer(Code::NotFound, "Resource not found (resource=new).");
+    // The first of them is the look that finds it missing in any case.
+    let rule = Rule::on(Method::GetSubscription).times(4).then(unknown);
+    let rule = faults.add(rule);
+    world
+        .prepare(&[NEW], 1)
+        .create(name(NEW), creation())
+        .start(StartPosition::Earliest)
+        .run(&mut Unrecorded)
+        .await
+        .unwrap();
+    assert_eq!(faults.fired(rule), 4);
+    assert_eq!(world.count(Method::CreateSubscription), 2);
+    assert_eq!(world.count(Method::Seek), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_subscription_of_somebody_else_is_waited_for_until_the_patience_ends() {
+    let world = World::new();
+    let exists = Fault::answer(Code::AlreadyExists, "Resource already exists");
+    let rule = Rule::on(Method::CreateSubscription).then(exists);
+    world.emulator.faults().add(rule);
+    let begun = tokio::time::Instant::now();
+    let error = world
+        .prepare(&[NEW], 1)
+        .create(name(NEW), creation())
+        .progress_timeout(SECOND * 3)
+        .run(&mut Unrecorded)
+        .await
+        .unwrap_err();
+    assert!(matches!(error, PrepareError::Vanished { .. }), "{error}");
+    assert_eq!(begun.elapsed().as_secs(), 3, "to its end, and no longer");
+    // An old one that is missing is not waited for.
+    assert!(world.count(Method::GetSubscription) >= 5);
+    let begun = tokio::time::Instant::now();
+    let error = world.prepare(&[NEW], 1).run(&mut Unrecorded).await;
+    let error = error.unwrap_err();
+    assert!(matches!(error, PrepareError::Missing { .. }), "{error}");
+    assert_eq!(begun.elapsed().as_secs(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_service_that_asks_for_a_longer_pause_than_the_start_has_gets_one_last_attempt() {
     let world = World::new();
     let exhausted = Fault::answer(Code::ResourceExhausted, "a quota is used up");

@@ -43,7 +43,8 @@ impl Procedure {
             (Some(facts), _) => {
                 self.facts.insert(subscription, facts);
             }
-            // It existed when it was to be created.
+            // It existed when it was to be created, and was not found for as long as the start is
+            // patient.
             (None, Phase::Creating) => {
                 return self.end(Err(PrepareError::Vanished { subscription }));
             }
@@ -92,7 +93,10 @@ impl Procedure {
                 });
                 self.facts.insert(subscription, facts);
             }
-            Created::Existed => self.effects.push_back(Effect::Describe(subscription)),
+            Created::Existed => self.effects.push_back(Effect::Describe {
+                subscription,
+                created: true,
+            }),
         }
         self.advance();
     }

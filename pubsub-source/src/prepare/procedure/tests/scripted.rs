@@ -249,12 +249,41 @@ fn a_start_that_finds_an_intent_seeks_to_the_recorded_target_whatever_is_asked_n
         assert_eq!(world.sought, [(subscription(0), recorded.clone())]);
         let done = world.stored.as_ref().unwrap();
         assert_eq!(done.seek(), Some(&seek), "the seek keeps its name");
-        assert!(
-            world.notices.iter().any(|notice| {
-                matches!(notice, Notice::Resumed { target } if *target == recorded)
-            })
-        );
+        let resumed = Notice::Resumed {
+            target: recorded.clone(),
+            planned: vec![subscription(0)],
+        };
+        assert!(world.notices.contains(&resumed), "{:?}", world.notices);
     }
+}
+
+#[test]
+fn a_start_that_was_cut_short_and_comes_again_with_other_subscriptions_seeks_all_of_those() {
+    let target = SeekTarget::Time(std::time::Duration::from_secs(77));
+    let seek = Seek {
+        id: SeekId(5),
+        target: target.clone(),
+    };
+    let recorded = vec![subscription(0), subscription(2)];
+    let mut world = World::of(3);
+    world.stored = Some(StartRecord::intended("job".into(), recorded, seek));
+    world
+        .start(Wishes {
+            target: earliest(),
+            ..wishes(2)
+        })
+        .unwrap();
+    let planned = vec![subscription(0), subscription(1)];
+    let sought = planned.iter().map(|one| (one.clone(), target.clone()));
+    assert_eq!(world.sought, sought.collect::<Vec<_>>());
+    let record = world.stored.as_ref().unwrap();
+    assert!(record.is_done());
+    assert_eq!(record.subscriptions(), planned);
+    // Nothing is "read from where it stands", as it is after a start that is over.
+    let told = |notice: &Notice| matches!(notice, Notice::OtherSubscriptions { .. });
+    assert!(!world.notices.iter().any(told), "{:?}", world.notices);
+    let resumed = Notice::Resumed { target, planned };
+    assert!(world.notices.contains(&resumed), "{:?}", world.notices);
 }
 
 #[test]

@@ -157,11 +157,15 @@ impl World {
     fn check(&self, planned: &[SubscriptionName], effect: &Effect) {
         let all_looked_at = planned.iter().all(|one| self.looked_at.contains(one));
         match effect {
-            Effect::Load
-            | Effect::Describe(_)
-            | Effect::LookAtTopic(_)
-            | Effect::LookAtSnapshot(_)
-            | Effect::Tell(_) => {}
+            Effect::Load | Effect::LookAtTopic(_) | Effect::LookAtSnapshot(_) | Effect::Tell(_) => {
+            }
+            Effect::Describe {
+                subscription,
+                created,
+            } => {
+                // Only what was found missing is looked at again: somebody has created it since.
+                assert_eq!(*created, self.looked_at.contains(subscription));
+            }
             Effect::Create { subscription, .. } => {
                 assert!(all_looked_at, "created before all was looked at");
                 assert!(planned.contains(subscription));
@@ -225,7 +229,7 @@ impl World {
                 let again = !self.sought_now.insert(subscription.clone());
                 assert!(!again, "sought twice in one start");
             }
-            Effect::Describe(subscription) => {
+            Effect::Describe { subscription, .. } => {
                 self.looked_at.insert(subscription.clone());
             }
             Effect::Load | Effect::LookAtTopic(_) | Effect::LookAtSnapshot(_) | Effect::Tell(_) => {
@@ -236,7 +240,7 @@ impl World {
     fn answer(&self, procedure: &mut Procedure, effect: Effect) {
         match effect {
             Effect::Load => procedure.handle_loaded(self.stored.clone()),
-            Effect::Describe(subscription) => {
+            Effect::Describe { subscription, .. } => {
                 let found = self.existing.get(&subscription).cloned();
                 procedure.handle_described(subscription, found);
             }
