@@ -17,6 +17,7 @@
 
 #[cfg(feature = "avro")]
 mod avro;
+mod current;
 mod failure;
 mod json;
 mod metadata;
@@ -53,6 +54,7 @@ use crate::{
     state::SourceState,
     stats::Stats,
 };
+use current::{Current, Currents};
 
 /// A source whose messages come out as records; what [`PubsubSource::decode`] makes.
 ///
@@ -64,7 +66,9 @@ use crate::{
 ///   were handed out. When it comes again, to this source or to another that was given the state,
 ///   so many records are skipped. The same holds within a run, when the message's lease ends in the
 ///   middle. Like ids of durable epochs this is remembered for `max_extension` + 10 minutes of open
-///   stream, and forgotten by [`forget_seen`](Self::forget_seen).
+///   stream, and forgotten by [`forget_seen`](Self::forget_seen). With
+///   [`SavedDeliveries::Nothing`](crate::SavedDeliveries::Nothing) a state does not name such a
+///   message: after a restore it begins again with its first record.
 /// - **Decoders must be deterministic** for that. A message that has become shorter than what was
 ///   handed out of it counts as one that cannot be decoded, with [`FewerRecords`] as the cause; one that has become
 ///   exactly as long has nothing left to hand out.
@@ -82,31 +86,23 @@ use crate::{
 pub struct Decoded<D: Decode<Message>> {
     source: PubsubSource,
     decoder: D,
-    /// What is left of the messages in hand, by split: one each at most, and more than one only
-    /// while splits are paused in the middle.
-    current: Vec<Option<Current<D>>>,
+    current: Currents<D>,
     /// The last word, which comes after the record that was handed out when it was found.
     failed: Option<SourceError>,
+    /// Messages that could not be decoded.
+    failures: u64,
     /// Set while the decoder runs.
     decoding: bool,
-}
-
-/// What is left of the message in hand. Its next record is made already, to know whether the one
-/// before it was the last.
-struct Current<D: Decode<Message>> {
-    ahead: D::Record,
-    records: D::Records,
 }
 
 impl<D: Decode<Message>> Decoded<D> {
     pub(crate) fn new(source: PubsubSource, decoder: D) -> Self {
         Self {
             decoder,
-            current: std::iter::repeat_with(|| None)
-                .take(source.splits())
-                .collect(),
+            current: Currents::new(source.splits()),
             source,
             failed: None,
+            failures: 0,
             decoding: false,
         }
     }
@@ -157,13 +153,15 @@ impl<D: Decode<Message>> Decoded<D> {
     ///
     /// # Errors
     ///
-    /// As [`PubsubSource::close`].
+    /// As [`PubsubSource::close`]. [`SourceError::Decode`] is one that the stream did not give
+    /// before, when the fault was found behind the last record that was read.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future does not stop the closing.
     pub async fn close(&mut self) -> Result<(), SourceError> {
-        self.drop_everything();
+        self.end_if_failed();
+        self.current.clear();
         self.source.close().await
     }
 
@@ -193,11 +191,7 @@ impl<D: Decode<Message>> Decoded<D> {
     }
 
     fn keep(&mut self, current: Current<D>) {
-        self.current[self.source.opened()] = Some(current);
-    }
-
-    fn drop_everything(&mut self) {
-        self.current.fill_with(|| None);
+        self.current.keep(self.source.opened(), current);
     }
 
     /// What is left of a message that is still ours, unless its split is paused: of the last one,
@@ -205,13 +199,11 @@ impl<D: Decode<Message>> Decoded<D> {
     fn take_current(&mut self) -> Option<Current<D>> {
         loop {
             let source = &self.source;
-            let begun =
-                |split: &usize| self.current[*split].is_some() && !source.is_paused_at(*split);
-            let last = Some(source.opened()).filter(begun);
-            let split = last.or_else(|| (0..self.current.len()).find(begun))?;
+            let runs = |split| !source.is_paused_at(split);
+            let split = self.current.find(source.opened(), runs)?;
             self.source.reopen(split);
             // What is not ours any more comes again.
-            let current = self.current[split].take();
+            let current = self.current.take(split);
             if self.source.still_in_hand() {
                 return current;
             }
@@ -247,6 +239,7 @@ impl<D: Decode<Message>> Decoded<D> {
         let (message, records) = (in_hand.key().to_string(), in_hand.records());
         let attempt = in_hand.attempt();
         out.tally().failures += 1;
+        self.failures += 1;
         match policy {
             DecodeFailure::Fail => {
                 self.failed = Some(SourceError::Decode {
@@ -266,18 +259,18 @@ impl<D: Decode<Message>> Decoded<D> {
                 self.source.turn_down();
             }
         }
-        let failures = self.source.stats().decode_failures;
         failure::tell(&failure::Refused {
             policy,
             subscription: subscription.as_str(),
             message: &message,
             records,
             attempt,
-            failures,
+            failures: self.failures,
             error: &*error,
         });
     }
 
+    /// Ends the source over a fault, if one was found. The records before it are out.
     fn end_if_failed(&mut self) {
         if let Some(error) = self.failed.take() {
             self.source.fail(error);
@@ -289,7 +282,7 @@ impl<D: Decode<Message>> Decoded<D> {
         if !std::mem::take(&mut self.decoding) {
             return;
         }
-        self.drop_everything();
+        self.current.clear();
         let message = self.source.out().in_hand().map(|it| it.key().to_string());
         let subscription = self.source.opened_from().clone();
         self.source.fail(SourceError::DecoderPanicked {
@@ -383,7 +376,14 @@ impl<D: Decode<Message>> fmt::Debug for Decoded<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Decoded")
             .field("source", &self.source)
-            .field("in_the_middle", &self.current.iter().any(Option::is_some))
+            .field("in_the_middle", &!self.current.is_empty())
             .finish_non_exhaustive()
+    }
+}
+
+impl<D: Decode<Message>> Drop for Decoded<D> {
+    fn drop(&mut self) {
+        // Nobody reads it any more: the source tells it in the log.
+        self.end_if_failed();
     }
 }

@@ -59,8 +59,8 @@ impl Message {
         if !span.is_disabled()
             && let Some(context) = self.trace_context()
         {
-            span.record("trace_id", hex(&context.trace_id()));
-            span.record("parent_span_id", hex(&context.span_id()));
+            span.record("trace_id", context.trace_id_hex().to_string());
+            span.record("parent_span_id", context.span_id_hex().to_string());
             span.record("sampled", context.is_sampled());
         }
         span
@@ -85,8 +85,4 @@ impl Metadata {
     pub fn span(&self) -> Span {
         self.message().span()
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

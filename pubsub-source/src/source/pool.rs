@@ -108,11 +108,11 @@ impl Pool {
     /// A split tells how it stands, and is told what to do.
     pub(crate) fn report(&self, split: usize, standing: Standing) -> Order {
         // Each number is whole after each step, whoever panicked.
-        let mut books = self.books.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guard = self.books.lock().unwrap_or_else(PoisonError::into_inner);
+        let books = &mut *guard;
         books.shares.report(split, standing);
-        let (held, wants) = (books.shares.held(), books.shares.wants());
         let free = match &mut books.purse {
-            Some(purse) => purse.settle(held, wants),
+            Some(purse) => purse.settle(books.shares.held(), books.shares.wants()),
             None => true,
         };
         let room = if !books.shares.may_read(split) {

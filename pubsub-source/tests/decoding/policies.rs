@@ -116,6 +116,50 @@ async fn records_before_the_fault_come_out_before_the_error_does() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_fault_behind_the_last_record_that_was_read_is_told_by_close() {
+    let world = World::new();
+    let id = world.publish_lines(&["a", "!", "c"]);
+    let mut host = Staging::start(world.source(), to_lines(), None);
+    host.read(1).await;
+    // It is known by now, and a cut still comes before it.
+    let saved = host.save(1).await;
+    assert_eq!(saved.restored.state.unfinished(), 1);
+    let closed = host.source.close().await;
+    assert!(
+        matches!(&closed, Err(SourceError::Decode { message, records: 1, .. }) if *message == id),
+        "{closed:?}"
+    );
+    host.source.close().await.unwrap();
+    assert!(host.source.next().await.is_none(), "told once");
+    assert_eq!(world.acked(), 0);
+    let mut other = world.source().build().unwrap();
+    let again = tokio::time::timeout(SECOND * 5, read_texts(&mut other, 1)).await;
+    assert_eq!(again.unwrap(), ["a\n!\nc"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fault_behind_the_last_record_that_was_read_is_in_the_log_when_the_source_is_dropped() {
+    for read in [false, true] {
+        let warnings = Warnings::default();
+        let _listening = tracing::subscriber::set_default(warnings.clone());
+        let world = World::new();
+        let id = world.publish_lines(&["a", "!", "c"]);
+        let mut host = Staging::start(world.source(), to_lines(), None);
+        host.read(1).await;
+        if read {
+            error(&mut host.source).await;
+        }
+        drop(host.source);
+        let lines = warnings.lines();
+        let told = lines
+            .iter()
+            .filter(|line| line.contains("before its host read the error") && line.contains(&id));
+        assert_eq!(told.count(), usize::from(!read), "{lines:?}");
+        assert_eq!(world.acked(), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_dropped_message_is_acknowledged_with_its_epoch_and_not_before() {
     let world = World::new();
     for lines in [["first"], ["!"], ["third"]] {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use connector_core::Limits;
 use futures::StreamExt;
-use pubsub_source::{Message, SourceError, decode::FewerRecords};
+use gcp_emulator::{Code, Fault, Method, Rule};
+use pubsub_source::{Message, SavedDeliveries, SourceError, decode::FewerRecords};
 
 use crate::{lines::*, world::*};
 
@@ -15,19 +16,39 @@ const FIVE: [&str; 5] = ["a", "b", "c", "d", "e"];
 async fn a_lease_that_ends_inside_a_message_repeats_no_record() {
     let world = World::new();
     world.publish_lines(&FIVE);
+    let mut host = Staging::start(world.source(), to_lines(), None);
+    host.read(2).await;
+    // Nothing gets through until the lease is over.
+    let down = || Fault::answer(Code::Unavailable, "");
+    let methods = [Method::ModifyAckDeadline, Method::StreamingPull];
+    let rules = methods.map(|method| world.emulator.faults().add(Rule::on(method).then(down())));
+    world.emulator.drop_connections();
+    tokio::time::sleep(SECOND * 65).await;
+    for rule in rules {
+        assert!(world.emulator.faults().remove(rule));
+    }
+    goes_on_with_the_third_record(&mut host).await;
+    assert_eq!(host.source.stats().lapsed_in_buffer, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_is_given_back_in_the_middle_repeats_no_record() {
+    let world = World::new();
+    world.publish_lines(&FIVE);
     let builder = world.source().max_hold(SECOND * 60);
     let mut host = Staging::start(builder, to_lines(), None);
     host.read(2).await;
-    // The source gives up what is held for so long.
+    // The source gives back what is held for so long.
     tokio::time::sleep(SECOND * 61).await;
+    goes_on_with_the_third_record(&mut host).await;
+    let stats = host.source.stats();
+    assert_eq!((stats.held_too_long, stats.released), (1, 1), "{stats:?}");
+}
+
+async fn goes_on_with_the_third_record(host: &mut Staging<impl ToLines>) {
     host.read(3).await;
     assert_eq!(host.staged, FIVE);
-    let stats = host.source.stats();
-    assert_eq!(
-        (stats.lapsed_in_buffer, stats.skipped_records),
-        (1, 2),
-        "{stats:?}"
-    );
+    assert_eq!(host.source.stats().skipped_records, 2);
     cut(&mut host.source, 1).await;
     assert_eq!(committed(&mut host.source, 1).await.settled, 1);
 }
@@ -137,6 +158,28 @@ async fn forgetting_what_was_seen_forgets_what_was_begun() {
     host.source.forget_seen();
     host.read_everything().await;
     assert_eq!(host.staged, [&FIVE[..2], &FIVE].concat());
+}
+
+/// As before an operator's replay: what an older state names is to come out whole.
+#[tokio::test(start_paused = true)]
+async fn a_restart_that_saves_nothing_begins_an_unfinished_message_again_with_its_first_record() {
+    let world = World::new();
+    world.publish_lines(&FIVE);
+    let mut host = Staging::start(world.source(), to_lines(), None);
+    host.read(2).await;
+    let saved = host.save(1).await;
+    assert_eq!(saved.restored.state.unfinished(), 1);
+    host.crash(&world).await;
+
+    let builder = world.source().saved_deliveries(SavedDeliveries::Nothing);
+    let mut host = Staging::start(builder, to_lines(), Some(saved));
+    host.read(3).await;
+    assert_eq!(host.staged, ["a", "b", "a", "b", "c"]);
+    let saved = host.save(2).await;
+    assert_eq!(saved.restored.state.unfinished(), 0, "nor does it name one");
+    host.read_everything().await;
+    assert_eq!(host.staged, [&FIVE[..2], &FIVE].concat());
+    assert_eq!(host.source.stats().skipped_records, 0);
 }
 
 /// Such as a decoder that another version of the host brings along.

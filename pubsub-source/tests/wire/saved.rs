@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use connector_core::{Checkpoint, Epoch, Restored};
-use gcp_emulator::{Body, Code, Fault, Method, Rule};
+use gcp_emulator::{Body, Code, Fault, Method, Rule, pubsub::state::LateAcks};
 use pubsub_source::{PubsubSource, SavedDeliveries, SourceBuilder, SourceState};
 use tokio::task::JoinHandle;
 
@@ -108,6 +108,37 @@ async fn a_restored_ack_id_that_is_worth_nothing_is_told_and_its_message_recogni
     assert_eq!(recognised + committed.settled, 5);
     world.until_acked(5).await;
     nothing_for(&mut source, SECOND * 300).await;
+}
+
+/// A source that is closed gives back what its durable state names. To acknowledge what was given
+/// back is answered OK, and does nothing.
+#[tokio::test(start_paused = true)]
+async fn what_was_given_back_after_the_cut_is_recognised_however_its_ack_id_was_answered() {
+    let world = World::with(|server| server.late_acks(LateAcks::Never), |_| {});
+    world.publish(0..5);
+    let builder = world.source().saved_deliveries(SavedDeliveries::AckIds);
+    let mut source = builder.build().unwrap();
+    read(&mut source, 5).await;
+    let state = seal(&mut source, 1).await;
+    source.close().await.unwrap();
+    // Somebody else has them meanwhile, for longer than any lease of the first source.
+    let builder = world.source().stall_after(Duration::ZERO);
+    let mut other = builder.build().unwrap();
+    read(&mut other, 5).await;
+    let mut source = world
+        .source()
+        .restore([restored(1, &state)])
+        .build()
+        .unwrap();
+    let receipt = source.restored();
+    nothing_for(&mut source, SECOND * 120).await;
+    assert_eq!(receipt.await.unwrap().settled, 5, "as the service says");
+    assert_eq!((world.acked(), source.stats().recognised), (0, 0));
+    other.close().await.unwrap();
+    nothing_for(&mut source, SECOND * 120).await;
+    world.until_acked(5).await;
+    assert_eq!(source.stats().recognised, 5);
+    assert_eq!(source.stats().seen, 0, "an entry is used up");
 }
 
 #[tokio::test(start_paused = true)]
