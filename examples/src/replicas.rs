@@ -178,11 +178,7 @@ impl Job {
             // Wherever they are: nothing is finished, released or saved.
             tasks.shutdown().await;
         } else {
-            // Nobody listens any more when the readers are gone already.
-            stop.send(true).unwrap_or_default();
-            while let Some(ended) = tasks.join_next().await {
-                ended.map_err(ReplicasError::Task)??;
-            }
+            finish(tasks, &stop, news).await?;
         }
         self.collect(run, readers).await?;
         if crashes {
@@ -230,6 +226,22 @@ impl Job {
     }
 }
 
+/// Lets readers end in order, each with a last checkpoint.
+async fn finish(
+    mut tasks: JoinSet<Result<(), ReplicasError>>,
+    stop: &watch::Sender<bool>,
+    news: mpsc::Receiver<u32>,
+) -> Result<(), ReplicasError> {
+    // Nobody listens any more when the readers are gone already.
+    stop.send(true).unwrap_or_default();
+    // A reader that has more to tell than there is room for would wait for it, and not stop.
+    drop(news);
+    while let Some(ended) = tasks.join_next().await {
+        ended.map_err(ReplicasError::Task)??;
+    }
+    Ok(())
+}
+
 /// The whole program: reads the command line, does what it says, and prints the figures.
 ///
 /// Exit code 1 when orders were lost or counted twice, 2 when the run ended with an error.
@@ -255,4 +267,24 @@ pub fn main() -> ExitCode {
 fn failed(error: &dyn std::error::Error) -> ExitCode {
     report::tell(error);
     ExitCode::from(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn readers_that_have_more_to_tell_than_there_is_room_for_end_when_they_are_told_to() {
+        let (stop, mut stopped) = watch::channel(false);
+        let (progress, news) = mpsc::channel(1);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            // As a reader does: it looks whether it is to stop once its news are out.
+            while progress.send(1).await.is_ok() {}
+            stopped.changed().await.unwrap();
+            Ok(())
+        });
+        let finished = tokio::time::timeout(PATIENCE, finish(tasks, &stop, news)).await;
+        finished.unwrap().unwrap();
+    }
 }
