@@ -152,13 +152,14 @@ impl Bench {
         let until = self.now + span;
         loop {
             let due = self.machine.poll_timeout().filter(|due| *due <= until);
-            self.now = due.unwrap_or(until).max(self.now);
+            let Some(due) = due else {
+                self.now = until;
+                return;
+            };
+            self.now = due.max(self.now);
             self.machine.handle_timeout(self.now);
             self.machine.check_invariants();
             self.work();
-            if due.is_none() {
-                return;
-            }
         }
     }
 
