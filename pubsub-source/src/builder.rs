@@ -230,6 +230,19 @@ impl SourceBuilder {
         self
     }
 
+    /// How long nothing may be received because every pull stream fails, before the source ends with
+    /// [`SourceError::Unreachable`](crate::SourceError::Unreachable). Default: `None`, it goes on
+    /// trying, and warns once per doubling of the failures in a row.
+    ///
+    /// For failures that may pass, such as a service that is not reachable or a quota that is used
+    /// up; what cannot pass ends a source at once. Counted for each subscription, from the first
+    /// failure without an open stream on; a parked split does not count. What is held stays held for
+    /// all that time, so a source that ends gives up no more than one that goes on.
+    pub fn unreachable_after(mut self, wait: Option<Duration>) -> Self {
+        self.settings.unreachable_after = wait;
+        self
+    }
+
     /// The most ids of durable epochs that are kept to recognise their messages. Default:
     /// 1,000,000, about 40 MB when full.
     ///

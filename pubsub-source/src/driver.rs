@@ -344,7 +344,9 @@ impl Work {
             let (now, random) = (now(), fastrand::f64());
             let told = self.parts.shared.with(|state| {
                 let end = StreamEnd::Again;
-                state.machine.handle_stream_ended(now, random, stream, end);
+                state
+                    .machine
+                    .handle_stream_ended(now, random, stream, end, None);
             });
             // A poisoned machine is noticed by the next turn.
             drop(told);

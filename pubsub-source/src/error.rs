@@ -66,6 +66,19 @@ pub enum SourceError {
         /// The subscription that is read.
         subscription: SubscriptionName,
     },
+    /// Every pull stream failed for as long as the host bears.
+    #[error(
+        "nothing could be received from subscription {subscription} for {}s, as set by unreachable_after; nothing uncommitted was acknowledged, and rebuilding from the last saved state tries again", after.as_secs_f64()
+    )]
+    Unreachable {
+        /// The subscription that was asked for.
+        subscription: SubscriptionName,
+        /// The setting `unreachable_after`.
+        after: Duration,
+        /// What the last attempt failed with; `None` where streams ended without an error.
+        #[source]
+        cause: Option<RpcError>,
+    },
     /// A response cannot be read, and came again each time.
     #[error(
         "a response of subscription {subscription} could not be read and came again, {tries} times; nothing uncommitted was acknowledged, the message in it blocks the subscription until it is acknowledged by other means or expires"

@@ -28,6 +28,7 @@ mod key;
 mod leases;
 mod need;
 mod ordering;
+mod outage;
 mod partial;
 mod pausing;
 mod request;
@@ -77,6 +78,7 @@ use commits::Commits;
 use deliveries::Deliveries;
 use leases::Leases;
 use need::Need;
+use outage::Outage;
 use partial::Partials;
 use pausing::Flow;
 use restored::RestoredCommit;
@@ -157,6 +159,7 @@ pub(crate) struct Machine {
     settles_itself: bool,
     /// When a response last could not be read, and how many tries that makes.
     undecodable: Option<(Instant, u32)>,
+    outage: Outage,
     late_told: bool,
     /// The host wants nothing more than what was fetched.
     stopping: bool,
@@ -225,6 +228,7 @@ impl Machine {
             last_checkpoint: None,
             settles_itself: false,
             undecodable: None,
+            outage: Outage::default(),
             late_told: false,
             stopping: false,
             counts_attempts: false,

@@ -24,6 +24,7 @@ pub(crate) struct Settings {
     pub(crate) max_extension: Duration,
     pub(crate) max_hold: Duration,
     pub(crate) stall_after: Duration,
+    pub(crate) unreachable_after: Option<Duration>,
     pub(crate) seen_limit: usize,
     pub(crate) close_budget: Duration,
     pub(crate) confirm_acks: Option<Duration>,
@@ -45,6 +46,7 @@ impl Default for Settings {
             max_extension: Duration::from_secs(60),
             max_hold: Duration::from_secs(3600),
             stall_after: Duration::from_secs(600),
+            unreachable_after: None,
             seen_limit: 1_000_000,
             close_budget: Duration::from_secs(5),
             confirm_acks: None,
@@ -132,6 +134,9 @@ impl Settings {
         }
         if self.close_budget.is_zero() {
             return refuse("close_budget", "0s".into(), "longer than nothing");
+        }
+        if self.unreachable_after.is_some_and(|wait| wait.is_zero()) {
+            return refuse("unreachable_after", "0s".into(), "longer than nothing");
         }
         if self.confirm_acks.is_some_and(|wait| wait.is_zero()) {
             return refuse("confirm_acks", "0s".into(), "longer than nothing");

@@ -34,6 +34,8 @@ mod job;
 mod leases;
 #[path = "wire/ordering.rs"]
 mod ordering;
+#[path = "wire/outages.rs"]
+mod outages;
 #[path = "wire/patience.rs"]
 mod patience;
 #[path = "wire/pausing.rs"]

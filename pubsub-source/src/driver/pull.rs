@@ -102,8 +102,9 @@ impl Pull {
         let (now, random) = (now(), fastrand::f64());
         let stream = self.stream;
         let told = self.shared.with(|state| match verdict {
-            StreamVerdict::Ended(end) => {
-                state.machine.handle_stream_ended(now, random, stream, end);
+            StreamVerdict::Ended(end, cause) => {
+                let machine = &mut state.machine;
+                machine.handle_stream_ended(now, random, stream, end, cause);
             }
             StreamVerdict::Undecodable(error) => {
                 state.machine.handle_undecodable(now, random, stream, error);
@@ -112,7 +113,7 @@ impl Pull {
                 state.machine.fail(now, error);
                 state
                     .machine
-                    .handle_stream_ended(now, random, stream, StreamEnd::Again);
+                    .handle_stream_ended(now, random, stream, StreamEnd::Again, None);
             }
         });
         // The driver notices a poisoned machine by itself.
@@ -138,14 +139,14 @@ impl Pull {
                 Event::Command(Some(Command::GiveUp)) => {
                     // Before the end is told, or the next stream would be on the same connection.
                     stream.retire_connection();
-                    return Some(StreamVerdict::Ended(StreamEnd::Again));
+                    return Some(StreamVerdict::Ended(StreamEnd::Again, None));
                 }
                 Event::Command(None) => return None,
                 Event::Command(Some(command)) => {
                     if let Err(PullSendError::Full) = carry_out(&mut stream, command) {
                         // The connection takes nothing any more: as good as silence.
                         stream.retire_connection();
-                        return Some(StreamVerdict::Ended(StreamEnd::Again));
+                        return Some(StreamVerdict::Ended(StreamEnd::Again, None));
                     }
                 }
                 Event::Opened => {
@@ -163,7 +164,9 @@ impl Pull {
                         return None;
                     }
                 }
-                Event::Response(Ok(None)) => return Some(StreamVerdict::Ended(StreamEnd::Again)),
+                Event::Response(Ok(None)) => {
+                    return Some(StreamVerdict::Ended(StreamEnd::Again, None));
+                }
                 Event::Response(Err(error)) => {
                     return Some(self.failed(error));
                 }

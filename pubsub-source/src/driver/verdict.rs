@@ -18,7 +18,8 @@ pub(super) enum CallVerdict {
 /// What the end of a pull stream means.
 #[derive(Debug)]
 pub(super) enum StreamVerdict {
-    Ended(StreamEnd),
+    /// With what it failed, if it did not just end.
+    Ended(StreamEnd, Option<RpcError>),
     /// A response could not be read.
     Undecodable(RpcError),
     /// The source has to end.
@@ -73,10 +74,13 @@ pub(super) fn of_stream(subscription: &SubscriptionName, error: RpcError) -> Str
         return StreamVerdict::Undecodable(error);
     }
     match class(subscription, &error) {
-        Class::Again => StreamVerdict::Ended(match error.retry_after() {
-            Some(pause) => StreamEnd::After(pause),
-            None => StreamEnd::Again,
-        }),
+        Class::Again => {
+            let end = match error.retry_after() {
+                Some(pause) => StreamEnd::After(pause),
+                None => StreamEnd::Again,
+            };
+            StreamVerdict::Ended(end, Some(error))
+        }
         Class::Refused => StreamVerdict::Final(SourceError::Refused {
             subscription: subscription.clone(),
             cause: error,
@@ -157,7 +161,10 @@ mod tests {
             Code::Internal,
             Code::Unavailable,
         ] {
-            assert!(matches!(of(code), StreamVerdict::Ended(_)), "{code:?}");
+            assert!(
+                matches!(of(code), StreamVerdict::Ended(_, Some(_))),
+                "{code:?}"
+            );
         }
     }
 

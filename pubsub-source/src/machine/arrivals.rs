@@ -55,6 +55,7 @@ impl Machine {
     ) {
         self.streams
             .handle_response(now, stream, pulled.messages.len());
+        self.outage.over();
         self.note_open(now);
         if let Some(exactly_once) = pulled.exactly_once {
             self.follow_exactly_once(now, exactly_once);
@@ -194,20 +195,22 @@ impl Machine {
         self.buffer.push(batch, messages, withheld);
     }
 
-    /// A stream ended.
-    pub(crate) fn handle_stream_ended(
+    /// Does without a stream that ended. Answers whether that was unasked for.
+    pub(super) fn end_stream(
         &mut self,
         now: Instant,
         random: f64,
         stream: StreamId,
         end: StreamEnd,
-    ) {
-        if self.streams.handle_end(now, random, stream, end) {
+    ) -> bool {
+        let unasked = self.streams.handle_end(now, random, stream, end);
+        if unasked {
             let target = self.buffer.target();
             self.need.shrink(self.cadence.interval(), target);
         }
         self.note_open(now);
         self.advance_closing(now);
+        unasked
     }
 
     /// A stream ended since a response could not be read. The same response comes again, on
@@ -236,7 +239,7 @@ impl Machine {
             };
             self.fail(now, error);
         }
-        self.handle_stream_ended(now, random, stream, StreamEnd::Again);
+        self.end_stream(now, random, stream, StreamEnd::Again);
     }
 
     /// Open-stream time is what the seen window lives on.

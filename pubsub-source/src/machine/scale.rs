@@ -187,6 +187,7 @@ fn settings(outstanding: usize) -> Settings {
         first_outstanding: outstanding,
         buffer: Limits::items(10_000),
         stall_after: Duration::ZERO,
+        unreachable_after: None,
         ..Settings::default()
     }
 }

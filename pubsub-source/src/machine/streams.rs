@@ -136,7 +136,8 @@ impl Streams {
         self.started
     }
 
-    fn may_open(&self) -> bool {
+    /// Whether streams are wanted at all.
+    pub(super) fn may_open(&self) -> bool {
         self.started && !self.closing && !self.parked
     }
 

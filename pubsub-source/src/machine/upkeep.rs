@@ -29,6 +29,7 @@ impl Machine {
         self.release_overdue(now);
         self.check_checkpoints(now);
         self.check_commits(now);
+        self.check_outage(now);
         self.check_unread(now);
         self.tell_spent(now);
         self.streams.advance(now, self.need.told(), self.lease);
@@ -56,6 +57,7 @@ impl Machine {
             unread,
             self.checkpoint_deadline(),
             self.commits.next_timeout(),
+            self.outage_deadline(),
         ]
         .into_iter()
         .flatten()
@@ -318,6 +320,7 @@ impl Machine {
             self.unread_since = None;
         } else {
             self.unread_since.get_or_insert(now);
+            self.outage.over();
         }
     }
 

@@ -120,6 +120,7 @@ pub(super) fn settings(chance: &mut Chance, ordered: bool) -> Settings {
         max_extension: Duration::from_secs(chance.pick(&[10, 20, 60])),
         max_hold: Duration::from_secs(chance.pick(&[90, 3600, 3600, 3600])),
         stall_after: Duration::ZERO,
+        unreachable_after: None,
         seen_limit: 1_000_000,
         close_budget: Duration::from_secs(5),
         confirm_acks: chance.pick(&[None, None, Some(Duration::from_secs(3))]),

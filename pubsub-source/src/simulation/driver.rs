@@ -221,7 +221,7 @@ impl World {
                 if let Some(client) = &mut self.client {
                     client
                         .machine
-                        .handle_stream_ended(at, random, stream, StreamEnd::Again);
+                        .handle_stream_ended(at, random, stream, StreamEnd::Again, None);
                 }
             }
             Effect::Call { call, method, body } => self.call(incarnation, call, method, body)?,

@@ -105,7 +105,7 @@ impl World {
         client.readers.remove(&line.1);
         client
             .machine
-            .handle_stream_ended(at, random, line.1, StreamEnd::Again);
+            .handle_stream_ended(at, random, line.1, StreamEnd::Again, None);
     }
 
     /// Requests on a line keep their order too.
