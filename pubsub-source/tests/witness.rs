@@ -6,6 +6,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[expect(
+    dead_code,
+    unreachable_pub,
+    reason = "shared with the processes that read from our own server"
+)]
+#[path = "processes/role.rs"]
+mod role;
 #[path = "witness/world.rs"]
 mod world;
 
@@ -28,6 +35,8 @@ mod leases;
 mod order;
 #[path = "witness/outages.rs"]
 mod outages;
+#[path = "witness/processes.rs"]
+mod processes;
 #[path = "witness/sharing.rs"]
 mod sharing;
 #[path = "witness/splits.rs"]

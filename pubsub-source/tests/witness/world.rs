@@ -114,6 +114,10 @@ impl World {
         self.endpoint.clone()
     }
 
+    pub(crate) fn subscription(&self) -> &SubscriptionName {
+        &self.subscription
+    }
+
     pub(crate) fn topic(&self) -> &str {
         &self.topic
     }
