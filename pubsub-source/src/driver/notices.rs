@@ -142,6 +142,12 @@ fn tell(
             error,
             "A pull stream fails again and again; nothing is received on it, nothing is lost, and it is tried until the source is closed."
         ),
+        Notice::StreamUnanswered { slot, silence } => tracing::debug!(
+            subscription,
+            slot,
+            ?silence,
+            "A pull stream was not answered, as on an idle subscription of some servers, and is followed by another."
+        ),
         Notice::StreamSilent { slot, silence } => tracing::info!(
             subscription,
             slot,

@@ -90,6 +90,8 @@ pub(crate) enum Notice {
     },
     /// A pull stream did not answer a ping and is replaced.
     StreamSilent { slot: usize, silence: Duration },
+    /// A pull stream was never answered, not even with headers, and has a successor.
+    StreamUnanswered { slot: usize, silence: Duration },
     /// The buffer was full for so long that the streams were closed.
     StreamsUnread { waited: Duration },
     /// A paused split held too much: it gave back what it had not handed out.

@@ -2,6 +2,7 @@
 
 mod closing;
 mod limit;
+mod slot;
 #[cfg(test)]
 mod tests;
 
@@ -12,6 +13,7 @@ use std::{
 
 use connector_core::backoff::Backoff;
 
+use self::slot::{Live, Retiring, Slot};
 use super::effect::{Effect, Notice, StreamId};
 use crate::settings::Settings;
 
@@ -22,6 +24,11 @@ pub(super) const PING: Duration = Duration::from_secs(30);
 /// How long a stream that answers pings may be silent: one ping interval, and 15 s for its answer,
 /// as in Google's clients.
 pub(super) const SILENCE: Duration = Duration::from_secs(45);
+
+/// How long a stream may go without any answer at all, not even headers. Nothing says that it is dead:
+/// an idle subscription may send none, and Google's emulator answers no ping. So it is half-closed and
+/// followed by another. The service closes a stream that says nothing after 75 to 90 s too.
+const UNANSWERED: Duration = Duration::from_secs(75);
 
 /// How long a half-closed stream may take to end. The service ends it at once.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -43,42 +50,6 @@ pub(crate) enum StreamEnd {
     Again,
     /// It failed, and the server asked for a pause.
     After(Duration),
-}
-
-#[derive(Debug)]
-struct Live {
-    stream: StreamId,
-    told: u64,
-    told_bytes: u64,
-    opened: bool,
-    delivered: bool,
-    lease: Duration,
-    lease_before: Duration,
-    lease_changed: Option<Instant>,
-    next_ping: Instant,
-    /// The last response, or the moment from which on silence counts.
-    heard: Instant,
-    pinged: bool,
-    /// Taken for dead; its end is not told yet.
-    given_up: bool,
-}
-
-#[derive(Debug)]
-enum Slot {
-    /// Opens when this time has come.
-    Waiting(Instant),
-    Live(Live),
-    /// Closed since then, because what it delivered was not read; opens as soon as reading goes on.
-    Unread(Instant),
-}
-
-#[derive(Debug)]
-struct Retiring {
-    stream: StreamId,
-    told: u64,
-    told_bytes: u64,
-    lease: Duration,
-    drop_at: Instant,
 }
 
 /// All pull streams of a source, a slot for each that should be open.
@@ -165,6 +136,10 @@ impl Streams {
                 let silence = now.saturating_duration_since(live.heard);
                 if live.given_up {
                     // Its end is on its way.
+                } else if reading && !live.opened && silence >= UNANSWERED {
+                    self.succeed(now, slot, told, lease);
+                    self.effects
+                        .push_back(Effect::Tell(Notice::StreamUnanswered { slot, silence }));
                 } else if reading && self.answers_pings && silence >= SILENCE {
                     live.given_up = true;
                     let stream = live.stream;
@@ -364,8 +339,13 @@ impl Streams {
             Slot::Waiting(at) => self.may_open().then_some(*at),
             Slot::Unread(since) => (self.reading && self.may_open()).then_some(*since),
             Slot::Live(live) => {
-                let watched = self.reading && self.answers_pings;
-                let silent = watched.then(|| live.heard + SILENCE);
+                let bound = match (self.answers_pings, live.opened) {
+                    (true, _) => Some(SILENCE),
+                    (false, false) => Some(UNANSWERED),
+                    (false, true) => None,
+                };
+                let bound = bound.filter(|_| self.reading);
+                let silent = bound.map(|bound| live.heard + bound);
                 let next = silent.map_or(live.next_ping, |silent| silent.min(live.next_ping));
                 (!live.given_up).then_some(next)
             }

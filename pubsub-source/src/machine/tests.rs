@@ -73,7 +73,8 @@ impl Bench {
                 Effect::Call { call, method, body } => self.sent.push(sent(call, method, &body)),
                 Effect::HalfClose { stream } => {
                     let end = StreamEnd::Again;
-                    self.machine.handle_stream_ended(self.now, 0.0, stream, end);
+                    self.machine
+                        .handle_stream_ended(self.now, 0.0, stream, end, None);
                 }
                 Effect::Ping { .. }
                 | Effect::ChangeLease { .. }

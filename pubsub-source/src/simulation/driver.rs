@@ -266,6 +266,7 @@ impl World {
             | Notice::StreamReopens { .. }
             | Notice::StreamFails { .. }
             | Notice::StreamSilent { .. }
+            | Notice::StreamUnanswered { .. }
             | Notice::LimitChanged { .. }
             | Notice::CheckpointLate { .. }
             | Notice::CommitSlow { .. }

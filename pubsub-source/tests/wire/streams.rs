@@ -217,11 +217,29 @@ async fn a_connection_that_went_silent_is_replaced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_answers_no_pings_is_left_alone() {
+async fn a_server_that_answers_no_pings_is_left_alone_once_it_has_answered() {
     let world = World::with(|server| server.answer_pings(false), |_| {});
+    world.publish([1]);
     let mut source = world.source().build().unwrap();
+    assert_eq!(read(&mut source, 1).await, [1]);
+    seal(&mut source, 1).await;
+    assert_eq!(commit(&mut source, 1).await.settled, 1);
     nothing_for(&mut source, SECOND * 1200).await;
     assert_eq!(source.stats().streams_opened, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_is_never_answered_is_followed_by_another() {
+    let world = World::new();
+    world
+        .emulator
+        .faults()
+        .add(Rule::on(Method::StreamingPull).times(3).then(Fault::Never));
+    world.publish([1]);
+    let mut source = world.source().build().unwrap();
+    nothing_for(&mut source, SECOND * 220).await;
+    assert_eq!(read(&mut source, 1).await, [1]);
+    assert_eq!(source.stats().streams_opened, 4);
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{FAREWELL, Retiring, Slot, Streams};
+use super::{FAREWELL, Slot, Streams};
 use crate::machine::effect::Effect;
 
 /// How long a half-closed stream of a source that closes may take to end: its host waits.
@@ -21,6 +21,20 @@ impl Streams {
             }
         }
         any
+    }
+
+    /// Half-closes the stream of a slot. Its successor opens beside it where the bound allows that, else
+    /// after it.
+    pub(super) fn succeed(&mut self, now: Instant, slot: usize, told: u64, lease: Duration) {
+        let Slot::Live(live) = &self.slots[slot] else {
+            return;
+        };
+        let old = live.retiring(now + FAREWELL);
+        let stream = old.stream;
+        self.retiring.push(old);
+        self.slots[slot] = Slot::Waiting(now);
+        self.open(now, slot, told, lease);
+        self.effects.push_back(Effect::HalfClose { stream });
     }
 
     /// Half-closes every stream for good.
@@ -50,13 +64,7 @@ impl Streams {
         for slot in &mut self.slots {
             if let Slot::Live(live) = slot {
                 let stream = live.stream;
-                self.retiring.push(Retiring {
-                    stream,
-                    told: live.told,
-                    told_bytes: live.told_bytes,
-                    lease: live.lease.min(live.lease_before),
-                    drop_at,
-                });
+                self.retiring.push(live.retiring(drop_at));
                 *slot = Slot::Unread(now);
                 self.effects.push_back(Effect::HalfClose { stream });
             }

@@ -2,8 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{FAREWELL, Retiring, Slot, Streams};
-use crate::machine::effect::Effect;
+use super::{Slot, Streams};
 
 impl Streams {
     /// What the stream of a slot is told: together they are told all of it.
@@ -51,21 +50,9 @@ impl Streams {
             let Slot::Live(live) = &self.slots[slot] else {
                 continue;
             };
-            if live.told >= share {
-                continue;
+            if live.told < share {
+                self.succeed(now, slot, told, lease);
             }
-            let old = Retiring {
-                stream: live.stream,
-                told: live.told,
-                told_bytes: live.told_bytes,
-                lease: live.lease.min(live.lease_before),
-                drop_at: now + FAREWELL,
-            };
-            let stream = old.stream;
-            self.retiring.push(old);
-            self.slots[slot] = Slot::Waiting(now);
-            self.open(now, slot, told, lease);
-            self.effects.push_back(Effect::HalfClose { stream });
         }
     }
 

@@ -98,6 +98,47 @@ fn the_watchdog_is_armed_by_the_first_answered_ping() {
 }
 
 #[test]
+fn a_stream_without_any_answer_is_half_closed_and_followed_by_another() {
+    let start = crate::driver::now();
+    let mut streams = started(start, 1, 100);
+    streams.advance(start, 50, LEASE);
+    let (stream, _) = opened(&mut streams)[0];
+    streams.advance(start + UNANSWERED - SECOND, 50, LEASE);
+    assert!(opened(&mut streams).is_empty());
+    assert!(streams.next_timeout(50) <= Some(start + UNANSWERED));
+    streams.advance(start + UNANSWERED, 50, LEASE);
+    let effects: Vec<Effect> = std::iter::from_fn(|| streams.poll_effect()).collect();
+    let half_closed =
+        |effect: &Effect| matches!(effect, Effect::HalfClose { stream: old } if *old == stream);
+    assert!(effects.iter().any(half_closed), "{effects:?}");
+    let is_open = |effect: &&Effect| matches!(effect, Effect::Open { .. });
+    assert_eq!(effects.iter().filter(is_open).count(), 1);
+    assert_eq!(streams.count(), 2, "what it may still deliver is read");
+}
+
+#[test]
+fn a_missing_answer_counts_for_nothing_while_nobody_reads() {
+    let start = crate::driver::now();
+    let mut streams = started(start, 1, 100);
+    streams.advance(start, 100, LEASE);
+    assert_eq!(opened(&mut streams).len(), 1);
+    streams.set_reading(start + SECOND, false);
+    streams.advance(start + UNANSWERED * 2, 100, LEASE);
+    assert!(opened(&mut streams).is_empty());
+    streams.set_reading(start + UNANSWERED * 2, true);
+    streams.advance(start + UNANSWERED * 3 - SECOND, 100, LEASE);
+    assert!(opened(&mut streams).is_empty());
+    streams.advance(start + UNANSWERED * 3, 100, LEASE);
+    assert_eq!(
+        streams.count(),
+        1,
+        "its successor waits: the bound is told already"
+    );
+    streams.advance(start + UNANSWERED * 3 + FAREWELL, 100, LEASE);
+    assert_eq!(opened(&mut streams).len(), 1);
+}
+
+#[test]
 fn silence_does_not_count_while_nobody_reads() {
     let start = crate::driver::now();
     let mut streams = started(start, 1, 100);
