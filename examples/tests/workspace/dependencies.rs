@@ -1,34 +1,53 @@
-//! What must hold of the workspace as a whole: who may depend on whom, and under which licences.
+//! Who may depend on whom, and under which licences.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+};
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 
 const CONNECTORS: [&str; 3] = ["pubsub-source", "pubsub-sink", "cloudtasks-sink"];
 
-/// The licences a dependency may be taken under.
-const LICENCES: [&str; 9] = [
-    "MIT",
-    "Apache-2.0",
-    "BSD-2-Clause",
-    "BSD-3-Clause",
-    "ISC",
-    "Zlib",
-    "Unicode-3.0",
-    "MPL-2.0",
-    "Unicode-DFS-2016",
-];
+/// Where the licences and exceptions are listed that a dependency may be taken under.
+const RULES: &str = "deny.toml";
 
-/// Data, not code: the certificate list of `rustls-platform-verifier`, compiled in on platforms
-/// without a certificate store.
-const DATA: [(&str, &str); 1] = [("webpki-root-certs", "CDLA-Permissive-2.0")];
+const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-fn metadata() -> Metadata {
-    MetadataCommand::new()
-        .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"))
-        .other_options(vec!["--locked".to_owned(), "--all-features".to_owned()])
-        .exec()
-        .expect("cargo metadata answers")
+/// The quoted words of the first list that begins with `start`.
+fn listed(rules: &str, start: &str) -> BTreeSet<String> {
+    let (_, rest) = rules.split_once(start).expect("the list is there");
+    let (list, _) = rest.split_once(']').expect("the list ends");
+    let words = list.split('"').skip(1).step_by(2);
+    words.map(str::to_owned).collect()
+}
+
+/// Crates with a licence of their own: `{ crate = "name", allow = ["licence"] }`.
+fn exceptions(rules: &str) -> BTreeSet<(String, String)> {
+    let (_, rest) = rules
+        .split_once("exceptions = [")
+        .expect("the list is there");
+    let lines = rest.lines().map(str::trim);
+    lines
+        .take_while(|line| *line != "]")
+        .filter(|line| line.starts_with('{'))
+        .map(|line| {
+            let words: Vec<&str> = line.split('"').skip(1).step_by(2).collect();
+            (words[0].to_owned(), words[1].to_owned())
+        })
+        .collect()
+}
+
+/// What cargo says of the workspace; asked once.
+pub(crate) fn metadata() -> &'static Metadata {
+    static ANSWER: LazyLock<Metadata> = LazyLock::new(|| {
+        MetadataCommand::new()
+            .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"))
+            .other_options(vec!["--locked".to_owned(), "--all-features".to_owned()])
+            .exec()
+            .expect("cargo metadata answers")
+    });
+    &ANSWER
 }
 
 /// Everything `package` is built from, dev-dependencies left out.
@@ -65,7 +84,7 @@ fn closure(metadata: &Metadata, package: &str) -> BTreeSet<String> {
 fn no_connector_depends_on_another() {
     let metadata = metadata();
     for connector in CONNECTORS {
-        let built_from = closure(&metadata, connector);
+        let built_from = closure(metadata, connector);
         assert!(
             built_from.contains("connector-core"),
             "{connector} speaks the contract"
@@ -85,7 +104,7 @@ fn no_connector_depends_on_another() {
 
 #[test]
 fn the_contract_needs_no_runtime_and_no_network() {
-    let built_from = closure(&metadata(), "connector-core");
+    let built_from = closure(metadata(), "connector-core");
     for heavy in ["tokio", "tonic", "hyper", "prost", "rustls"] {
         assert!(
             !built_from.contains(heavy),
@@ -96,7 +115,7 @@ fn the_contract_needs_no_runtime_and_no_network() {
 
 #[test]
 fn the_emulator_does_not_share_code_with_what_it_tests() {
-    let built_from = closure(&metadata(), "gcp-emulator");
+    let built_from = closure(metadata(), "gcp-emulator");
     for ours in CONNECTORS.into_iter().chain(["gcp-wire", "connector-core"]) {
         assert!(
             !built_from.contains(ours),
@@ -108,6 +127,8 @@ fn the_emulator_does_not_share_code_with_what_it_tests() {
 #[test]
 fn every_dependency_comes_under_a_licence_we_may_use() {
     let metadata = metadata();
+    let rules = crate::table::read(RULES);
+    let (allowed_ones, exceptions) = (listed(&rules, "allow = ["), exceptions(&rules));
     let mut refused = Vec::new();
     let mut checked = 0;
     for package in metadata
@@ -121,7 +142,10 @@ fn every_dependency_comes_under_a_licence_we_may_use() {
             spdx::Expression::parse_mode(licence, spdx::ParseMode::LAX).is_ok_and(|expression| {
                 expression.evaluate(|requirement| {
                     let id = requirement.license.id().map(|id| id.name);
-                    id.is_some_and(|id| LICENCES.contains(&id) || DATA.contains(&(name, id)))
+                    id.is_some_and(|id| {
+                        let exception = (name.to_owned(), id.to_owned());
+                        allowed_ones.contains(id) || exceptions.contains(&exception)
+                    })
                 })
             });
         checked += 1;
@@ -134,4 +158,23 @@ fn every_dependency_comes_under_a_licence_we_may_use() {
         "the whole graph was looked at, not {checked} packages"
     );
     assert!(refused.is_empty(), "licences to look at: {refused:#?}");
+}
+
+#[test]
+fn every_dependency_comes_from_the_registry_and_none_that_is_banned() {
+    let metadata = metadata();
+    let rules = crate::table::read(RULES);
+    let banned: BTreeSet<&str> = (rules.lines())
+        .filter_map(|line| line.trim().strip_prefix("{ crate = \"")?.split_once('"'))
+        .filter(|(_, rest)| rest.contains("reason"))
+        .map(|(name, _)| name)
+        .collect();
+    assert!(!banned.is_empty(), "{RULES} bans something");
+    for package in &metadata.packages {
+        let name = package.name.as_str();
+        assert!(!banned.contains(name), "{name} is banned");
+        if let Some(source) = &package.source {
+            assert_eq!(source.repr, REGISTRY, "{name}");
+        }
+    }
 }
