@@ -11,7 +11,7 @@ use connector_core::Limits;
 use crate::{
     decode::Tally,
     delivery::DeliveryId,
-    machine::{Begun, Machine},
+    machine::{Begun, Machine, MessageKey},
     message::Message,
 };
 
@@ -37,6 +37,8 @@ pub(crate) struct HandOut {
     /// The message whose records are being handed out. It is none of `messages` any more, and for
     /// the machine it is buffered until its last record is out.
     in_hand: Option<InHand>,
+    /// Messages that were handed out whole after the machine was told of a part.
+    finished: Vec<MessageKey>,
     /// What decoding did since the machine was last told.
     tally: Tally,
     /// Handed out since the machine was last told.
@@ -89,7 +91,10 @@ impl HandOut {
             machine.hand_out(now, &self.handed, std::mem::take(&mut self.left));
             self.handed.clear();
         }
-        if let Some(in_hand) = &self.in_hand {
+        for key in self.finished.drain(..) {
+            machine.finish_part(&key);
+        }
+        if let Some(in_hand) = &mut self.in_hand {
             in_hand.report(machine, now);
         }
         machine.count_decoding(std::mem::take(&mut self.tally));

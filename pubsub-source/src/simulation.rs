@@ -17,6 +17,7 @@ mod bugs;
 mod chance;
 mod client;
 mod confirming;
+mod decoding;
 mod driver;
 mod ending;
 mod event;

@@ -29,6 +29,8 @@ pub(crate) struct InHand {
     attempt: Option<u32>,
     /// Records handed out, in this and in earlier deliveries.
     records: u64,
+    /// Whether the machine knows of them.
+    told: bool,
 }
 
 impl InHand {
@@ -51,8 +53,9 @@ impl InHand {
         self.records
     }
 
-    pub(super) fn report(&self, machine: &mut Machine, now: Instant) {
+    pub(super) fn report(&mut self, machine: &mut Machine, now: Instant) {
         if self.records > 0 {
+            self.told = true;
             machine.hand_out_part(now, &self.key, self.published, self.records);
         }
     }
@@ -72,6 +75,7 @@ impl HandOut {
             size: super::plus(Limits::default(), &message),
             attempt: message.delivery_attempt(),
             records: skip,
+            told: skip > 0,
         });
         Ok(Opened { message, skip })
     }
@@ -93,6 +97,9 @@ impl HandOut {
     pub(crate) fn finish(&mut self) {
         if let Some(in_hand) = self.in_hand.take() {
             self.handed.push(in_hand.delivery);
+            if in_hand.told {
+                self.finished.push(in_hand.key);
+            }
             self.left.items += in_hand.size.items;
             self.left.bytes += in_hand.size.bytes;
         }
@@ -101,7 +108,7 @@ impl HandOut {
     /// Lets go of the message in hand, which is not ours any more or whose source ends. What was
     /// handed out of it is not handed out again when it comes again.
     pub(super) fn put_back(&mut self, machine: &mut Machine, now: Instant) {
-        if let Some(in_hand) = self.in_hand.take() {
+        if let Some(mut in_hand) = self.in_hand.take() {
             in_hand.report(machine, now);
             machine.withdraw(now, in_hand.delivery, in_hand.size);
         }
@@ -110,7 +117,7 @@ impl HandOut {
     /// Gives the message in hand back at once, since it cannot be decoded. What was handed out of
     /// it is not handed out again when it comes again.
     pub(crate) fn turn_down(&mut self, machine: &mut Machine, now: Instant) {
-        if let Some(in_hand) = self.in_hand.take() {
+        if let Some(mut in_hand) = self.in_hand.take() {
             in_hand.report(machine, now);
             machine.turn_down(now, in_hand.delivery, in_hand.size);
         }

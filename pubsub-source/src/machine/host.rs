@@ -54,7 +54,7 @@ impl Machine {
     /// open epoch.
     pub(crate) fn hand_out(&mut self, now: Instant, deliveries: &[DeliveryId], left: Limits) {
         for delivery in deliveries {
-            self.finish_part(*delivery);
+            self.finish_whole(*delivery);
             self.hand_out_one(*delivery);
         }
         self.stats.handed_out += deliveries.len() as u64;

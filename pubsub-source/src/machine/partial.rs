@@ -201,8 +201,13 @@ impl Machine {
         self.partials.view(time)
     }
 
+    /// A message that was handed out in part has no record left.
+    pub(crate) fn finish_part(&mut self, key: &MessageKey) {
+        self.partials.finish(key);
+    }
+
     /// A delivery is handed out whole: nothing of its message is left to skip.
-    pub(super) fn finish_part(&mut self, delivery: DeliveryId) {
+    pub(super) fn finish_whole(&mut self, delivery: DeliveryId) {
         if self.partials.is_empty() {
             return;
         }

@@ -40,10 +40,16 @@ pub(super) enum Bug {
     BehindForgotten,
     /// What the stream says about exactly-once delivery is not followed.
     ExactlyOnceIgnored,
+    /// A restored source does not know which messages were handed out in part.
+    UnfinishedForgotten,
+    /// A message is part of the epoch of its first record.
+    FinishedTooEarly,
+    /// A message that comes again goes on one record too far.
+    OneRecordTooFar,
 }
 
 impl Bug {
-    pub(super) const ALL: [Self; 18] = [
+    pub(super) const ALL: [Self; 21] = [
         Self::AckOnHandOut,
         Self::CommitAtSeal,
         Self::CutCountsBuffered,
@@ -62,5 +68,8 @@ impl Bug {
         Self::ResponsesReordered,
         Self::BehindForgotten,
         Self::ExactlyOnceIgnored,
+        Self::UnfinishedForgotten,
+        Self::FinishedTooEarly,
+        Self::OneRecordTooFar,
     ];
 }

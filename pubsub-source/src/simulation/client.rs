@@ -15,7 +15,11 @@ use crate::{
     settings::Settings,
 };
 
-use super::{order::AllProgress, server::SUBSCRIPTION};
+use super::{
+    decoding::{InHand, Unfinished},
+    order::AllProgress,
+    server::SUBSCRIPTION,
+};
 
 /// A stream as the client sees it.
 #[derive(Default)]
@@ -62,6 +66,10 @@ pub(super) struct Client {
     pub(super) progress: AllProgress,
     /// What was handed out in the line of incarnations, up to now.
     pub(super) covered: BTreeSet<u64>,
+    /// The message whose records are being handed out.
+    pub(super) in_hand: Option<InHand>,
+    /// The messages that were handed out in part in the line of incarnations, and not whole since.
+    pub(super) unfinished: BTreeMap<u64, Unfinished>,
     /// Handed out since the last cut.
     pub(super) open: BTreeMap<DeliveryId, Held>,
     /// Sealed and not committed.
@@ -119,6 +127,8 @@ impl Client {
             acknowledged: BTreeSet::new(),
             published: 0,
             progress: AllProgress::new(),
+            in_hand: None,
+            unfinished: BTreeMap::new(),
             open: BTreeMap::new(),
             sealed: BTreeMap::new(),
             given_back: BTreeSet::new(),

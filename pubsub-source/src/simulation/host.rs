@@ -58,7 +58,11 @@ impl World {
             return;
         };
         if !client.paused {
-            if self.chance.strikes(|rates: &Rates| rates.pause) {
+            // In the middle of a message more often: that is where it matters what is revoked.
+            let in_hand = client.in_hand.is_some();
+            if self.chance.strikes(|rates: &Rates| rates.pause)
+                || in_hand && !self.chance.is_calm() && self.chance.one_in(40)
+            {
                 self.chance.count("the host paused the source");
                 client.paused = true;
                 client.out.report(&mut client.machine, at);
@@ -82,6 +86,9 @@ impl World {
             client.out.refresh(&mut client.machine, at);
             return Ok(false);
         }
+        if self.decodes {
+            return self.read_record();
+        }
         let message = loop {
             match client.out.pop(at, client.machine.revoked()) {
                 Ok(message) => break message,
@@ -101,19 +108,30 @@ impl World {
         if self.bug == Some(Bug::HeldNeverComesAgain) && client.holds(number) {
             return Ok(true);
         }
+        self.handed_out(number, message.delivery(), message.id())?;
+        Ok(true)
+    }
+
+    /// A message was handed out whole.
+    pub(super) fn handed_out(
+        &mut self,
+        number: u64,
+        delivery: DeliveryId,
+        id: &str,
+    ) -> Result<(), Violation> {
         self.check_hand_out(number)?;
-        self.check_confirmed(number, message.id())?;
+        self.check_confirmed(number, id)?;
+        let at = self.base + self.now;
         let Some(client) = &mut self.client else {
-            return Ok(false);
+            return Ok(());
         };
-        let held = Held { number };
-        client.open.insert(message.delivery(), held);
+        client.open.insert(delivery, Held { number });
         client.covered.insert(number);
         if self.bug == Some(Bug::AckOnHandOut) {
             client.out.report(&mut client.machine, at);
-            drop(client.machine.settle(message.delivery(), Disposition::Ack));
+            drop(client.machine.settle(delivery, Disposition::Ack));
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Decides about single messages of the open epoch now and then.
@@ -179,6 +197,9 @@ impl World {
         let state = state.taken_at(wall(self.now));
         let sealed: Vec<Held> = std::mem::take(&mut client.open).into_values().collect();
         client.sealed.insert(epoch, sealed);
+        if client.in_hand.is_some_and(|it| it.next > 0) {
+            self.chance.count("a cut fell inside a message");
+        }
         if client.sealed.len() > 1 {
             self.chance.count("two checkpoints were open at once");
         }
@@ -188,6 +209,7 @@ impl World {
             settling: client.commits.values().flatten().copied().collect(),
             published: self.next_number,
             progress: client.progress.clone(),
+            unfinished: client.unfinished.clone(),
             state,
         };
         let incarnation = client.incarnation;

@@ -43,11 +43,13 @@ impl World {
         client.named = named;
         if let Some(saved) = self.truth.newest() {
             client.progress = saved.progress.clone();
+            client.unfinished = saved.unfinished.clone();
             client.published = saved.published;
         }
         if self.settings.saved_deliveries == SavedDeliveries::Nothing {
             // Nothing is recognised, so everything may come again.
             client.restored.clear();
+            client.unfinished.clear();
         }
         self.chance
             .count_many("an ack id was restored", held.len() as u64);
@@ -67,6 +69,9 @@ impl World {
         if self.bug != Some(Bug::RestoreForgets) {
             let subscription = SUBSCRIPTION.parse().unwrap();
             restoration.groups = saved.state.groups_of(&subscription, wall(self.now));
+        }
+        if self.bug != Some(Bug::UnfinishedForgotten) {
+            restoration.unfinished = saved.state.unfinished_of(&SUBSCRIPTION.parse().unwrap());
         }
         if self.bug != Some(Bug::BehindForgotten) {
             restoration.behind = saved.state.behind_in(&SUBSCRIPTION.parse().unwrap());

@@ -1,11 +1,12 @@
 //! What really happened, and what may not.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use connector_core::Epoch;
 
 use super::{
     Violation,
+    decoding::Unfinished,
     order::{AllProgress, Order},
 };
 use crate::state::SourceState;
@@ -19,6 +20,8 @@ pub(super) struct Saved {
     pub(super) published: u64,
     /// How far each key had come out at the cut.
     pub(super) progress: AllProgress,
+    /// The messages that were handed out in part at the cut.
+    pub(super) unfinished: BTreeMap<u64, Unfinished>,
     /// What was handed out before the cut, in the line of incarnations that led to it.
     pub(super) covered: BTreeSet<u64>,
     /// What was committed and not confirmed at the cut, for a planted bug.
