@@ -192,7 +192,7 @@ fn documented() -> BTreeMap<(String, String), Vec<String>> {
     options
 }
 
-fn in_code() -> BTreeMap<(String, String), Option<Default>> {
+pub(crate) fn in_code() -> BTreeMap<(String, String), Option<Default>> {
     let mut all = BTreeMap::new();
     let mut unreadable = Vec::new();
     for package in CRATES {
