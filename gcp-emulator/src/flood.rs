@@ -6,11 +6,13 @@
 //! and no faults: for all of those there is [`Emulator`](crate::Emulator).
 //!
 //! Served: `StreamingPull`, `Acknowledge`, `ModifyAckDeadline`, `Publish`, `CreateTask` and
-//! `BatchCreateTasks`. Anything else is UNIMPLEMENTED.
+//! `BatchCreateTasks`; anything else is UNIMPLEMENTED. Over HTTP/1.1 there is the creation of tasks
+//! alone, as JSON, for the clients that have no gRPC.
 
 mod answers;
 mod counts;
 mod pull;
+mod rest;
 mod room;
 mod scan;
 mod serve;

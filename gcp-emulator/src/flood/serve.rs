@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use super::answers::Answers;
 use super::counts::{Counters, add};
 use super::pull::Block;
+use super::rest::{is_http2, rest};
 use super::room::{Room, Stream, Turn};
 use super::scan::Scanner;
 use super::{Flood, FloodCounts};
@@ -90,6 +91,21 @@ pub async fn serve(
 }
 
 async fn connection(stream: TcpStream, shared: Arc<Shared>) {
+    let mut first = [0; 2];
+    let Ok(read) = stream.peek(&mut first).await else {
+        return;
+    };
+    if !is_http2(&first[..read]) {
+        let shared = &*shared;
+        let created = || async {
+            delay(shared).await;
+            add(&shared.counters.requests, 1);
+            add(&shared.counters.created, 1);
+        };
+        // A client that goes away in the middle is not this server's business.
+        drop(rest(stream, created).await);
+        return;
+    }
     let mut builder = h2::server::Builder::new();
     builder
         .initial_window_size(STREAM_WINDOW)

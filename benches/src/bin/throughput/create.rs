@@ -4,13 +4,11 @@ use bytes::Bytes;
 use clap::Args;
 use cloudtasks_sink::{Batch, CloudTasksSink, Endpoint, HttpTask, QueueName, Submitted};
 use connector_core::{Limits, Receipt};
+use measure::{Failure, Flags, Usage};
 
 use crate::{
-    Failure,
     drive::{Driven, drive},
     flood::FloodServer,
-    report::Common,
-    usage::Usage,
 };
 
 /// One record in so many is created with a receipt, to see how long it takes.
@@ -20,7 +18,7 @@ const SAMPLED: u64 = 100;
 #[derive(Debug, Args)]
 pub(crate) struct Create {
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) flags: Flags,
     /// The queue.
     #[arg(long, default_value = "projects/p/locations/l/queues/q")]
     queue: String,
@@ -52,8 +50,8 @@ impl Create {
             streams_per_connection: (self.server_delay_ms > 0).then_some(100),
             ..FloodServer::default()
         };
-        let (_server, address) = server.unless(&self.common.endpoint).await?;
-        drive("create", &self.common, self.sink(&address)?, SAMPLED, base).await
+        let (_server, address) = server.unless(&self.flags.endpoint).await?;
+        drive("create", &self.flags, self.sink(&address)?, SAMPLED, base).await
     }
 
     fn sink(&self, address: &str) -> Result<CloudTasksSink<u64>, Failure> {

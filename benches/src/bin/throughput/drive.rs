@@ -1,17 +1,10 @@
 //! Feeding a sink for as long as the measurement takes.
 
-use std::{pin::Pin, time::Duration};
+use std::pin::Pin;
 
 use connector_core::Receipt;
 use futures::{FutureExt, Sink, StreamExt as _, future::poll_fn, stream::FuturesUnordered};
-use tokio::time::Instant;
-
-use crate::{
-    Failure,
-    latencies::Latencies,
-    report::{Common, Measured},
-    usage::Usage,
-};
+use measure::{Failure, Flags, Latencies, Measured, Usage, now};
 
 /// A sink under measurement.
 pub(crate) trait Driven: Sink<u64> + Unpin {
@@ -35,16 +28,16 @@ pub(crate) trait Driven: Sink<u64> + Unpin {
 /// takes.
 pub(crate) async fn drive<S>(
     mode: &'static str,
-    common: &Common,
+    flags: &Flags,
     mut sink: S,
     sampled: u64,
     base: Usage,
 ) -> Result<(), Failure>
 where
-    S: Driven<Error: Into<Failure>>,
+    S: Driven<Error: Into<Failure>> + Send,
 {
-    let warm = Duration::from_secs_f64(common.warm_up);
-    let whole = warm + Duration::from_secs_f64(common.secs);
+    let warm = flags.before();
+    let whole = warm + flags.lasting();
     let start = now();
     let mut began = None;
     let mut latencies = Latencies::default();
@@ -64,7 +57,7 @@ where
                 began = Some((now(), sink.done(), Usage::now()?));
                 latencies = Latencies::default();
             }
-            if start.elapsed() >= whole {
+            if start.elapsed() >= whole || number >= flags.enough() {
                 break;
             }
             held_max = held_max.max(sink.unanswered());
@@ -89,7 +82,7 @@ where
         mode,
         messages,
         seconds,
-        slowest_second: f64::NAN,
+        slowest_second: None,
         base,
         before,
         after,
@@ -100,9 +93,4 @@ where
         errors,
     }
     .print()
-}
-
-#[expect(clippy::disallowed_methods, reason = "a program may look at the clock")]
-fn now() -> Instant {
-    Instant::now()
 }

@@ -4,17 +4,19 @@ use std::{io::Write as _, num::NonZeroU32, process::Stdio, time::Duration};
 
 use clap::Args;
 use gcp_emulator::flood::{Flood, FloodCounts, serve};
+use measure::Failure;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     net::TcpListener,
     process::{Child, Command},
 };
 
-use crate::Failure;
-
 /// What the server is to do.
 #[derive(Debug, Args, Clone, Default)]
 pub(crate) struct FloodServer {
+    /// The port on 127.0.0.1; 0 for one that is free, which is printed.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) port: u16,
     /// Bytes of a pulled message's payload.
     #[arg(long, default_value_t = 16)]
     pub(crate) payload_bytes: usize,
@@ -33,9 +35,10 @@ pub(crate) struct FloodServer {
 }
 
 impl FloodServer {
-    /// Serves until it is killed, or until the program that started it is gone.
+    /// Serves until it is killed, or until the program that started it is gone; then it prints what
+    /// it has seen.
     pub(crate) async fn run(self) -> Result<(), Failure> {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let listener = TcpListener::bind(("127.0.0.1", self.port)).await?;
         println!("listening on {}", listener.local_addr()?);
         std::io::stdout().flush()?;
         let mut flood = Flood::default();
@@ -45,16 +48,18 @@ impl FloodServer {
         flood.delay = Duration::from_millis(self.delay_ms);
         flood.streams_per_connection = self.streams_per_connection;
         let mut last = FloodCounts::default();
-        let watch = move |counts: FloodCounts| {
+        let watch = |counts: FloodCounts| {
             if counts != last {
                 tracing::info!(?counts, "a second");
                 last = counts;
             }
         };
         tokio::select! {
-            served = serve(listener, flood, watch) => Ok(served?),
-            () = orphaned() => Ok(()),
+            served = serve(listener, flood, watch) => served?,
+            () = orphaned() => {}
         }
+        println!("{}", line(&last));
+        Ok(())
     }
 
     /// Starts it, unless there is another one to be measured against. Lives as long as what is
@@ -97,6 +102,19 @@ impl FloodServer {
         let address = line.rsplit(' ').next().unwrap_or_default().to_owned();
         Ok((child, address))
     }
+}
+
+/// What the server has seen by its last second, as a line of JSON.
+fn line(counts: &FloodCounts) -> serde_json::Value {
+    serde_json::json!({
+        "delivered": counts.delivered,
+        "acknowledged": counts.acknowledged,
+        "extended": counts.extended,
+        "released": counts.released,
+        "published": counts.published,
+        "created": counts.created,
+        "requests": counts.requests,
+    })
 }
 
 /// Resolves when the other end of the standard input is gone, with the process that held it.

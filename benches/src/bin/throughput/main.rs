@@ -12,17 +12,13 @@
 mod create;
 mod drive;
 mod flood;
-mod latencies;
 mod publish;
 mod receive;
-mod report;
-mod usage;
 
 use std::{io, process::ExitCode};
 
 use clap::{Parser, Subcommand};
-
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+use measure::on_threads;
 
 /// Throughput of the connectors, and what it costs.
 #[derive(Debug, Parser)]
@@ -40,8 +36,7 @@ enum Mode {
     Publish(publish::Publish),
     /// Creates tasks.
     Create(create::Create),
-    /// The server that the other modes start for themselves.
-    #[command(hide = true)]
+    /// The server that the other modes start for themselves; it ends with its standard input.
     Flood(flood::FloodServer),
 }
 
@@ -51,9 +46,9 @@ fn main() -> ExitCode {
         .with_writer(io::stderr)
         .init();
     let done = match Arguments::parse().mode {
-        Mode::Receive(receive) => on_threads(receive.common.threads, receive.run()),
-        Mode::Publish(publish) => on_threads(publish.common.threads, publish.run()),
-        Mode::Create(create) => on_threads(create.common.threads, create.run()),
+        Mode::Receive(receive) => on_threads(receive.flags.threads, receive.run()),
+        Mode::Publish(publish) => on_threads(publish.flags.threads, publish.run()),
+        Mode::Create(create) => on_threads(create.flags.threads, create.run()),
         Mode::Flood(server) => on_threads(1, server.run()),
     };
     match done {
@@ -63,19 +58,4 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// Runs on a current-thread runtime, or on a multi-thread runtime of `threads` workers.
-fn on_threads(
-    threads: usize,
-    run: impl Future<Output = Result<(), Failure>>,
-) -> Result<(), Failure> {
-    let mut builder = if threads == 1 {
-        tokio::runtime::Builder::new_current_thread()
-    } else {
-        let mut builder = tokio::runtime::Builder::new_multi_thread();
-        builder.worker_threads(threads);
-        builder
-    };
-    builder.enable_all().build()?.block_on(run)
 }

@@ -3,14 +3,12 @@
 use bytes::Bytes;
 use clap::Args;
 use connector_core::{Limits, Receipt};
+use measure::{Failure, Flags, Usage};
 use pubsub_sink::{Endpoint, PublishMessage, Published, PubsubSink, TopicName};
 
 use crate::{
-    Failure,
     drive::{Driven, drive},
     flood::FloodServer,
-    report::Common,
-    usage::Usage,
 };
 
 /// One record in so many is published with a receipt, to see how long it takes.
@@ -20,7 +18,7 @@ const SAMPLED: u64 = 1000;
 #[derive(Debug, Args)]
 pub(crate) struct Publish {
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) flags: Flags,
     /// The topic; with several destinations, the beginning of their names.
     #[arg(long, default_value = "projects/demo-project/topics/flood")]
     topic: String,
@@ -44,8 +42,8 @@ pub(crate) struct Publish {
 impl Publish {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let base = Usage::now()?;
-        let (_server, address) = FloodServer::default().unless(&self.common.endpoint).await?;
-        drive("publish", &self.common, self.sink(&address)?, SAMPLED, base).await
+        let (_server, address) = FloodServer::default().unless(&self.flags.endpoint).await?;
+        drive("publish", &self.flags, self.sink(&address)?, SAMPLED, base).await
     }
 
     fn sink(&self, address: &str) -> Result<PubsubSink<u64>, Failure> {

@@ -5,22 +5,17 @@ use std::{num::NonZeroU32, time::Duration};
 use clap::Args;
 use connector_core::{Checkpoint, Epoch};
 use futures::{FutureExt, StreamExt as _, future::poll_fn, stream::FuturesUnordered};
+use measure::{Failure, Flags, Latencies, Measured, Usage, now};
 use pubsub_source::{Endpoint, PubsubSource};
-use tokio::time::{Instant, MissedTickBehavior};
+use tokio::time::MissedTickBehavior;
 
-use crate::{
-    Failure,
-    flood::FloodServer,
-    latencies::Latencies,
-    report::{Common, Measured},
-    usage::Usage,
-};
+use crate::flood::FloodServer;
 
 /// Options of `receive`.
 #[derive(Debug, Args)]
 pub(crate) struct Receive {
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) flags: Flags,
     /// The subscription.
     #[arg(long, default_value = "projects/demo-project/subscriptions/flood")]
     subscription: String,
@@ -33,6 +28,9 @@ pub(crate) struct Receive {
     /// The source's `outstanding`. Default: the source's own, or what `--hold-secs` at `--rate` needs.
     #[arg(long)]
     outstanding: Option<usize>,
+    /// The source's `first_outstanding`. Default: the source's own.
+    #[arg(long)]
+    first_outstanding: Option<usize>,
     /// Messages per second that the server sends.
     #[arg(long)]
     rate: Option<NonZeroU32>,
@@ -56,13 +54,16 @@ impl Receive {
             rate: self.rate,
             ..FloodServer::default()
         };
-        let (_server, address) = server.unless(&self.common.endpoint).await?;
+        let (_server, address) = server.unless(&self.flags.endpoint).await?;
         let every = Duration::from_secs_f64(self.hold_secs.unwrap_or(self.checkpoint_secs));
         let mut builder = PubsubSource::builder(self.subscription.parse()?)
             .endpoint(Endpoint::emulator(&address)?)
             .streams(self.streams);
         if let Some(outstanding) = self.outstanding.or_else(|| self.needed(every)) {
             builder = builder.outstanding(outstanding);
+        }
+        if let Some(first) = self.first_outstanding {
+            builder = builder.first_outstanding(first);
         }
         let source = builder.build()?;
         self.measure(source, every, base).await
@@ -93,15 +94,14 @@ impl Receive {
         let mut second = tokio::time::interval(Duration::from_secs(1));
         second.set_missed_tick_behavior(MissedTickBehavior::Delay);
         second.reset();
-        let warm = tokio::time::sleep(Duration::from_secs_f64(self.common.warm_up));
-        let whole = self.common.warm_up + self.common.secs;
-        let end = tokio::time::sleep(Duration::from_secs_f64(whole));
+        let warm = tokio::time::sleep(self.flags.before());
+        let end = tokio::time::sleep(self.flags.before() + self.flags.lasting());
         tokio::pin!(warm, end);
         let mut commits = FuturesUnordered::new();
         let mut latencies = Latencies::default();
         let mut began = None;
         let (mut messages, mut held_max, mut at_last_second) = (0_u64, 0_usize, 0_u64);
-        let mut slowest = f64::INFINITY;
+        let mut slowest: Option<u64> = None;
         loop {
             tokio::select! {
                 biased;
@@ -126,10 +126,16 @@ impl Receive {
                     }));
                 }
                 _ = second.tick(), if began.is_some() => {
-                    slowest = slowest.min(per_second(messages - at_last_second));
+                    let this = messages - at_last_second;
+                    slowest = Some(slowest.map_or(this, |slowest| slowest.min(this)));
                     at_last_second = messages;
                 }
-                taken = take(&mut source) => messages += taken?,
+                taken = take(&mut source) => {
+                    messages += taken?;
+                    if messages >= self.flags.enough() {
+                        break;
+                    }
+                }
             }
         }
         let (since, messages_before, before, stats_before) =
@@ -174,14 +180,4 @@ async fn take(source: &mut PubsubSource) -> Result<u64, Failure> {
         }
     }
     Ok(taken)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "exact up to 2^53")]
-fn per_second(messages: u64) -> f64 {
-    messages as f64
-}
-
-#[expect(clippy::disallowed_methods, reason = "a program may look at the clock")]
-fn now() -> Instant {
-    Instant::now()
 }

@@ -4,17 +4,19 @@ use std::time::Duration;
 
 /// Durations, of which percentiles are asked at the end.
 #[derive(Debug, Default)]
-pub(crate) struct Latencies {
+pub struct Latencies {
     millis: Vec<f64>,
 }
 
 impl Latencies {
-    pub(crate) fn add(&mut self, took: Duration) {
+    /// One more.
+    pub fn add(&mut self, took: Duration) {
         self.millis.push(took.as_secs_f64() * 1e3);
     }
 
     /// The percentiles 50, 95 and 99, in milliseconds; `None` without any measurement.
-    pub(crate) fn percentiles(mut self) -> Option<[f64; 3]> {
+    #[must_use]
+    pub fn percentiles(mut self) -> Option<[f64; 3]> {
         self.millis.sort_by(f64::total_cmp);
         let last = self.millis.len().checked_sub(1)?;
         Some([50, 95, 99].map(|percent| self.millis[last * percent / 100]))

@@ -6,17 +6,23 @@ use crate::Failure;
 
 /// Processor time and memory of this process.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Usage {
+#[non_exhaustive]
+pub struct Usage {
     /// User and system time, in seconds.
-    pub(crate) cpu_seconds: f64,
+    pub cpu_seconds: f64,
     /// The most memory it has had resident, in MB of 10^6 bytes.
-    pub(crate) peak_rss_mb: f64,
+    pub peak_rss_mb: f64,
     /// What it has resident now.
-    pub(crate) rss_mb: f64,
+    pub rss_mb: f64,
 }
 
 impl Usage {
-    pub(crate) fn now() -> Result<Self, Failure> {
+    /// What it has used so far.
+    ///
+    /// # Errors
+    ///
+    /// When the system does not say.
+    pub fn now() -> Result<Self, Failure> {
         let usage = getrusage(UsageWho::RUSAGE_SELF)?;
         let seconds = |time: nix::sys::time::TimeVal| {
             let (whole, micros) = (time.tv_sec(), time.tv_usec());
