@@ -7,11 +7,16 @@
     reason = "a test and what it is made of fail by panicking"
 )]
 
+#[path = "google/way.rs"]
+mod way;
+
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use clap::Parser;
 use examples::orders::{self, Options, Program, Report};
+use way::Way;
 
 /// Google's emulator, as long as the value lives.
 struct GoogleEmulator {
@@ -96,4 +101,35 @@ async fn nothing_is_lost_on_googles_emulator_with_a_crash_and_without() {
         assert_eq!(report.tasks_created, 1000, "{flags}: {report:#?}");
         assert_eq!(report.restarts, restarts, "{flags}: {report:#?}");
     }
+}
+
+/// Orders a second of the soak: what the emulator takes with room to spare.
+const RATE: u64 = 100;
+
+/// More than a pipeline needs for a checkpoint interval of them, whatever it has been through.
+const MOST_MIB: f64 = 150.0;
+
+/// Killed every 20 s, behind connections that break and go silent. `SOAK_SECS` says for how long.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_lost_by_a_job_that_is_killed_again_and_again_on_a_bad_way_to_the_server() {
+    let seconds = std::env::var("SOAK_SECS").ok();
+    let seconds = seconds.map_or(60, |seconds| seconds.parse().unwrap());
+    let google = GoogleEmulator::running_or_started();
+    let way = Way::to(&google.address, Duration::from_secs(seconds)).await;
+    let orders = RATE * seconds;
+    let flags = format!(
+        "--orders {orders} --rate {RATE} --kill-every 20s --pipeline-by {}",
+        way.address
+    );
+    let report = run(&google, &flags).await;
+    println!("{}", report.table());
+    assert_eq!(report.lost, 0, "{report:#?}");
+    assert_eq!(report.distinct_published, orders, "{report:#?}");
+    assert_eq!(report.distinct_partner_orders, orders, "{report:#?}");
+    assert_eq!(report.tasks_created, orders, "{report:#?}");
+    assert!(report.restarts >= seconds / 25, "{report:#?}");
+    assert!(
+        report.peak_rss_mb.is_none_or(|peak| peak < MOST_MIB),
+        "{report:#?}"
+    );
 }

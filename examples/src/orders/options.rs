@@ -39,6 +39,14 @@ pub struct Options {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) crash_after: Option<u64>,
 
+    /// Kill the pipeline every so often, and start it again
+    #[arg(long, value_name = "DURATION", value_parser = interval)]
+    pub(super) kill_every: Option<Duration>,
+
+    /// Orders published a second; as fast as the server takes them unless given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) rate: Option<u32>,
+
     /// A Pub/Sub emulator that is already running, instead of the embedded one
     #[arg(long, value_name = "HOST:PORT")]
     pub(super) pubsub: Option<String>,
@@ -79,6 +87,10 @@ pub struct Options {
     /// Delete the state directory's checkpoints between the crash and the restart
     #[arg(long, hide = true, requires = "crash_after")]
     pub(super) lose_state: bool,
+
+    /// The pipeline reaches Pub/Sub here, by a proxy that a test puts in its way
+    #[arg(long, hide = true, value_name = "HOST:PORT")]
+    pub(super) pipeline_by: Option<String>,
 
     /// Reach `--pubsub` over TLS, signed in with this service-account key
     #[arg(long, hide = true, value_name = "FILE", requires = "pubsub")]
@@ -145,6 +157,7 @@ mod tests {
         assert_eq!(options.seed, 1);
         assert_eq!(options.unrouted_share, "0".parse().unwrap());
         assert_eq!(options.crash_after, None);
+        assert!(options.kill_every.is_none() && options.rate.is_none());
         assert!(options.pubsub.is_none() && options.tasks.is_none() && options.state.is_none());
         assert!(!options.json && !options.batch && options.role.is_none());
         assert!(!options.exactly_once);
@@ -152,11 +165,13 @@ mod tests {
 
     #[test]
     fn every_documented_flag_is_taken() {
-        let line = "--orders 20 --checkpoint-interval 500ms --crash-after 7 --pubsub 127.0.0.1:1 \
+        let line = "--orders 20 --checkpoint-interval 500ms --crash-after 7 --kill-every 20s --rate 100 --pubsub 127.0.0.1:1 \
                     --tasks 127.0.0.1:2 --state d --seed 3 --unrouted-share 0.1 --batch --exactly-once --json";
         let options = parse(&line.split_whitespace().collect::<Vec<_>>()).unwrap();
         assert_eq!(options.checkpoint_interval, Duration::from_millis(500));
         assert_eq!(options.crash_after, Some(7));
+        assert_eq!(options.kill_every, Some(Duration::from_secs(20)));
+        assert_eq!(options.rate, Some(100));
         assert!(options.json && options.batch && options.exactly_once);
     }
 
@@ -165,6 +180,8 @@ mod tests {
         for wrong in [
             &["--orders", "0"][..],
             &["--crash-after", "0"],
+            &["--kill-every", "0s"],
+            &["--rate", "0"],
             &["--checkpoint-interval", "2"],
             &["--checkpoint-interval", "0s"],
             &["--checkpoint-interval", "6m"],
@@ -187,7 +204,14 @@ mod tests {
         let help = <Options as clap::CommandFactory>::command()
             .render_long_help()
             .to_string();
-        for hidden in ["tasks-server", "lose-state", "key-file", "Commands", "```"] {
+        for hidden in [
+            "tasks-server",
+            "lose-state",
+            "key-file",
+            "pipeline-by",
+            "Commands",
+            "```",
+        ] {
             assert!(!help.contains(hidden), "{help}");
         }
     }

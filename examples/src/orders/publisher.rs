@@ -53,8 +53,21 @@ pub(crate) async fn publish(
     connection: Connection,
     topic: TopicName,
     messages: Vec<Bytes>,
+    rate: Option<u32>,
 ) -> Result<(), OrdersError> {
-    for batch in messages.chunks(BATCH) {
+    // At a rate, what is published each time is a tenth of a second's worth.
+    let a_tenth = rate.map(|rate| {
+        usize::try_from(rate.div_ceil(10))
+            .unwrap_or(BATCH)
+            .min(BATCH)
+    });
+    let size = a_tenth.unwrap_or(BATCH);
+    let each = rate.map(|rate| Duration::from_secs_f64(size as f64 / f64::from(rate)));
+    let mut pace = each.map(tokio::time::interval);
+    for batch in messages.chunks(size) {
+        if let Some(pace) = &mut pace {
+            pace.tick().await;
+        }
         let message = |data: &Bytes| PubsubMessage {
             data: data.clone(),
             ..<_>::default()

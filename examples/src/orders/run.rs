@@ -21,6 +21,7 @@ use super::region_counter::RegionCounter;
 use super::report::Report;
 use super::resources::Resources;
 use super::routes::Routes;
+use super::server::Server;
 use super::servers::Servers;
 use super::state_dir::StateDir;
 use super::supervisor::Supervisor;
@@ -49,6 +50,8 @@ pub(crate) struct Run {
     placed: Vec<PlacedOrder>,
     messages: Vec<Bytes>,
     supervisor: Supervisor,
+    kill_every: Option<Duration>,
+    rate: Option<u32>,
     progress: Progress,
     started: Instant,
 }
@@ -59,7 +62,7 @@ impl Run {
         let state = StateDir::open(options.state.as_deref()).await?;
         let names = RunNames::fresh()?;
         let servers = Servers::start(options, program, &names).await?;
-        let connect = |server: &super::server::Server| -> Result<Connection, OrdersError> {
+        let connect = |server: &Server| -> Result<Connection, OrdersError> {
             let connection = ConnectionOptions::default();
             Ok(Connection::unary(
                 server.endpoint()?,
@@ -85,7 +88,13 @@ impl Run {
         let customers = workload::customers();
         let routes = Routes::spread(&customers, &door.origin(), options.unrouted_share);
         let spec = PipelineSpec {
-            pubsub: servers.pubsub.clone(),
+            pubsub: match &options.pipeline_by {
+                Some(address) => Server {
+                    address: address.clone(),
+                    ..servers.pubsub.clone()
+                },
+                None => servers.pubsub.clone(),
+            },
             tasks: servers.tasks.clone(),
             subscription: resources.names.subscription.clone(),
             regions: resources.names.regions.clone(),
@@ -121,6 +130,8 @@ impl Run {
             placed,
             messages,
             supervisor,
+            kill_every: options.kill_every,
+            rate: options.rate,
             progress,
             started: clock::monotonic(),
         })
@@ -154,14 +165,26 @@ impl Run {
         let messages = std::mem::take(&mut self.messages);
         let (orders, routed) = (self.placed.len() as u64, self.routed());
         let topic = self.resources.names.orders.clone();
-        let publishing = publisher::publish(self.resources.pubsub.clone(), topic, messages);
+        let publishing =
+            publisher::publish(self.resources.pubsub.clone(), topic, messages, self.rate);
         let interrupted = interrupted()?;
         tokio::pin!(publishing, interrupted);
         let mut published = false;
         let mut look = tokio::time::interval(LOOK_EVERY);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut axe = self.kill_every.map(tokio::time::interval);
+        if let Some(axe) = &mut axe {
+            axe.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            axe.reset();
+        }
         let (mut last, mut last_change) = (0, self.started);
         loop {
+            let strike = async {
+                match &mut axe {
+                    Some(axe) => axe.tick().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 outcome = &mut publishing, if !published => {
                     outcome?;
@@ -176,6 +199,8 @@ impl Run {
                     let arrived = self.arrived();
                     self.supervisor.restart(departure, arrived, &mut self.state).await?;
                 }
+                // Its departure is noticed as that of any other that dies.
+                _ = strike => self.supervisor.kill().await,
                 error = self.counter.failed() => return Err(error),
                 () = &mut interrupted => return Err(OrdersError::Interrupted),
                 _ = look.tick() => {
