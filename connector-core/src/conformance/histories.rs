@@ -147,7 +147,11 @@ mod tests {
     /// Every third run counts "three"; bug 5 shows from seed 5 on, by a panic.
     fn run(seed: u64, bug: Option<u64>) -> Result<Counts, String> {
         assert!(bug.is_none_or(|bug| seed < bug), "the bug of {seed}");
-        let name = if seed.is_multiple_of(3) { "three" } else { "other" };
+        let name = if seed.is_multiple_of(3) {
+            "three"
+        } else {
+            "other"
+        };
         Ok(Counts::from([(name, 1)]))
     }
 
