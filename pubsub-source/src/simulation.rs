@@ -24,6 +24,7 @@ mod event;
 mod host;
 mod network;
 mod order;
+mod others;
 mod repeats;
 mod restoring;
 mod server;

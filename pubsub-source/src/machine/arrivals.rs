@@ -108,7 +108,7 @@ impl Machine {
         }
         self.admit(now, batch, messages, leased_since, lease);
         self.need.handle_held(self.deliveries.leased());
-        self.sweep_keys();
+        self.sweep_keys(now);
         self.tidy();
         self.watch_reading(now);
     }

@@ -4,7 +4,11 @@ use std::time::Instant;
 
 use connector_core::ledger::Place;
 
-use super::{ack_ids::AckIds, key::MessageKey, runs::KeyNo};
+use super::{
+    ack_ids::AckIds,
+    key::MessageKey,
+    runs::{KeyNo, Passage},
+};
 
 /// Where a delivery is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,9 +73,9 @@ pub(super) struct Batch {
     live: usize,
     received: Instant,
     published_by: i64,
-    /// The ordering key of each delivery and the turn of it in which it was let through; empty
-    /// where order is not kept.
-    ordering: Vec<(Option<KeyNo>, u32)>,
+    /// The ordering key of each delivery, and when in it that was let through; empty where order is
+    /// not kept.
+    ordering: Vec<(Option<KeyNo>, Passage)>,
 }
 
 impl Batch {
@@ -103,16 +107,18 @@ impl Batch {
         self.ordering.get(index)?.0
     }
 
-    /// The turn of its key in which a delivery was let through.
-    pub(super) fn turn(&self, index: usize) -> u32 {
-        self.ordering.get(index).map_or(0, |of| of.1)
+    /// When a delivery was let through in its key.
+    pub(super) fn passage(&self, index: usize) -> Passage {
+        self.ordering
+            .get(index)
+            .map_or(Passage::default(), |of| of.1)
     }
 
-    pub(super) fn set_ordering(&mut self, index: usize, key: KeyNo, turn: u32) {
+    pub(super) fn set_ordering(&mut self, index: usize, key: KeyNo, passage: Passage) {
         if self.ordering.is_empty() {
-            self.ordering = vec![(None, 0); self.stages.len()];
+            self.ordering = vec![(None, Passage::default()); self.stages.len()];
         }
-        self.ordering[index] = (Some(key), turn);
+        self.ordering[index] = (Some(key), passage);
     }
 
     pub(super) fn len(&self) -> usize {

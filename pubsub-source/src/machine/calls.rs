@@ -104,6 +104,13 @@ impl Calls {
         id
     }
 
+    /// Whether a request that is under way gives messages back.
+    #[cfg(test)]
+    pub(super) fn gives_back(&self, id: CallId) -> bool {
+        let call = self.in_flight.get(&id);
+        call.is_some_and(|(call, _)| matches!(call.errand, Errand::Release(_)))
+    }
+
     /// A request was answered. `None` when it was answered before.
     pub(super) fn handle_answer(&mut self, id: CallId) -> Option<Answered> {
         let (call, sent) = self.in_flight.remove(&id)?;

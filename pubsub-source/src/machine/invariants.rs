@@ -2,9 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::{Machine, batch::Stage, calls::Errand, cutting::is_acking};
+use super::{CallId, Machine, batch::Stage, calls::Errand, cutting::is_acking};
 
 impl Machine {
+    /// Whether a request that is under way gives messages back.
+    pub(crate) fn gives_back(&self, call: CallId) -> bool {
+        self.calls.gives_back(call)
+    }
+
     /// Checks what only this crate can break.
     pub(crate) fn check_invariants(&self) {
         self.deliveries.check_invariants();

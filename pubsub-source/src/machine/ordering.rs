@@ -9,7 +9,7 @@ use super::{
     acks::Lane,
     batch::{Marks, Stage},
     deliveries::Arrival,
-    runs::{Fate, KeyNo, Known, Runs},
+    runs::{Fate, KeyNo, Known, Passage, Runs},
 };
 use crate::{delivery::DeliveryId, error::SourceError, message::Message, settings::Settings};
 
@@ -21,6 +21,9 @@ const REDELIVERY: Duration = Duration::from_secs(60);
 /// The longest lease that is asked for on a subscription with exactly-once delivery, whatever the
 /// settings say.
 const LONG_LEASE: Duration = Duration::from_secs(60);
+
+/// The longest that the service holds a message back, in seconds.
+const LONGEST_DELAY: u64 = 600;
 
 /// How long a message stays fresh whose lease is another delivery's.
 const UNLEASED: Duration = Duration::from_secs(86_400 * 365);
@@ -83,7 +86,10 @@ impl Machine {
             return new;
         }
         let known = match held {
-            Some(held) => Known::Held(self.deliveries.turn(held)),
+            Some(held) if self.deliveries.stage(held) == Stage::Buffered => {
+                Known::Waits(self.deliveries.passage(held))
+            }
+            Some(held) => Known::Held(self.deliveries.passage(held)),
             None if self.seen.suppresses(&name, published) => Known::Seen,
             None => Known::Nothing,
         };
@@ -93,23 +99,23 @@ impl Machine {
         let key = runs.key(&message.ordering_key);
         let fate = runs.arrive(now, sent, key, id, (published, &name), known);
         match (fate, held) {
-            (Fate::HandOut { turn }, held) => {
+            (Fate::HandOut(passage), held) => {
                 if let Some(held) = held {
                     self.stats.repeated += 1;
                     self.give_way(now, held, id);
                 }
                 self.deliveries.arrive(id, published);
-                self.deliveries.set_ordering(id, key, turn);
+                self.deliveries.set_ordering(id, key, passage);
                 if let Some(runs) = &mut self.runs {
-                    runs.queue(key, id, (published, name));
+                    runs.queue(key, id, (published, name), passage);
                 }
                 true
             }
             (Fate::Suppress, Some(held)) => {
-                let turn = self.deliveries.turn(held);
+                let passage = self.deliveries.passage(held);
                 let revoked = self.deliveries.marks(held).has(Marks::REVOKED);
                 self.deliveries.arrive(id, published);
-                self.deliveries.set_ordering(id, key, turn);
+                self.deliveries.set_ordering(id, key, passage);
                 if revoked && self.deliveries.stage(id) == Stage::Buffered {
                     self.deliveries.mark_revoked(id);
                 }
@@ -118,16 +124,38 @@ impl Machine {
             }
             (Fate::Suppress, None) => {
                 self.deliveries.arrive(id, published);
-                self.deliveries.set_ordering(id, key, 0);
+                self.deliveries.set_ordering(id, key, Passage::default());
                 self.re_ack(id);
                 false
             }
-            (Fate::Drop, _) => {
+            (Fate::Drop { wait }, held) => {
+                if let Some(held) = held {
+                    self.give_way(now, held, id);
+                }
                 self.deliveries.arrive(id, published);
-                self.deliveries.settle(id, Outcome::Lapsed);
-                self.stats.dropped_behind += 1;
+                self.drop_behind(id, wait);
                 false
             }
+        }
+    }
+
+    /// Drops a message that arrives before what comes before it, which is awaited for no longer
+    /// than `wait`.
+    ///
+    /// It comes again behind that. Should that be gone, it would come again at the end of each
+    /// lease; where attempts are counted, the wait would then cost several, and as many as are
+    /// allowed. So there it is given back for the time after the wait. Elsewhere its lease runs
+    /// out, so that another subscriber who has room may go on with the key.
+    fn drop_behind(&mut self, id: DeliveryId, wait: Duration) {
+        self.stats.dropped_behind += 1;
+        // A second more for the fraction, and one for how exactly it is known when it was sent.
+        let seconds = wait.as_secs().saturating_add(2).min(LONGEST_DELAY);
+        let holds_back = self.counts_attempts && !wait.is_zero();
+        if holds_back && self.deliveries.start_release(id) {
+            let seconds = u32::try_from(seconds).unwrap_or(u32::MAX);
+            self.releases.entry(seconds).or_default().push_back(id);
+        } else {
+            self.deliveries.settle(id, Outcome::Lapsed);
         }
     }
 
@@ -220,8 +248,9 @@ impl Machine {
 
     /// A message that was handed out is given back, and will come again.
     pub(super) fn note_release(&mut self, id: DeliveryId, message: &MessageKey) {
+        let passage = self.deliveries.passage(id);
         if let (Some(runs), Some(key)) = (&mut self.runs, self.deliveries.ordering_key(id)) {
-            runs.release(key, message);
+            runs.release(key, message, passage);
             // It may have been handed out before, in an epoch that is durable now; it was given back
             // to come out again.
             self.seen.remove(message);
@@ -262,11 +291,11 @@ impl Machine {
     }
 
     /// Forgets the keys that nothing depends on, once there are many.
-    pub(super) fn sweep_keys(&mut self) {
+    pub(super) fn sweep_keys(&mut self, now: Instant) {
         if let Some(runs) = &mut self.runs
             && runs.is_crowded()
         {
-            runs.sweep(&self.deliveries.ordering_keys());
+            runs.sweep(now, &self.deliveries.ordering_keys());
         }
     }
 }

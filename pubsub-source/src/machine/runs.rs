@@ -1,5 +1,9 @@
 //! What has come out of each ordering key, and what may come out of it next.
 
+mod fate;
+mod gap;
+#[cfg(test)]
+mod invariants;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -14,7 +18,10 @@ use std::{
 
 use super::{acks::Lane, key::MessageKey};
 use crate::delivery::DeliveryId;
-use run::{Gap, Position, Queued, Run};
+pub(super) use fate::{Fate, Known};
+use gap::Gap;
+pub(super) use run::Passage;
+use run::{Position, Queued, Run};
 
 /// Keys of which nothing is held are remembered up to this number: one that is forgotten costs a
 /// needless repeat at worst, one that is remembered about 200 bytes.
@@ -26,28 +33,6 @@ const RELEASES: usize = 16;
 /// Names an ordering key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct KeyNo(NonZeroU32);
-
-/// What is known of a message that arrives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Known {
-    /// Nothing: it is new, or was handed out and is settled and forgotten.
-    Nothing,
-    /// A durable epoch names it.
-    Seen,
-    /// It is held, and was last let through in this turn of its key.
-    Held(u32),
-}
-
-/// What is to become of a message that arrives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// It is handed out, again or for the first time, in this turn of its key.
-    HandOut { turn: u32 },
-    /// It is a redelivery of something that need not come out again.
-    Suppress,
-    /// It would leave a gap: what comes before it was dropped and is on its way.
-    Drop,
-}
 
 /// The ordering keys of a subscription whose messages are handed out in order.
 ///
@@ -64,6 +49,7 @@ pub(super) struct Runs {
     runs: BTreeMap<KeyNo, Run>,
     next: u32,
     turns: u32,
+    ranks: u64,
     floor: i64,
     /// Of new keys it is not known whether something came again: one that knew was forgotten.
     doubt: bool,
@@ -72,7 +58,7 @@ pub(super) struct Runs {
     /// How long the service may take to deliver again what was dropped.
     patience: Duration,
     /// Keys with a gap that has not been dated.
-    fresh_gaps: Vec<KeyNo>,
+    fresh_gaps: BTreeSet<KeyNo>,
     /// The keys of what is revoked. A delivery that is given back may be gone before the handle has
     /// said what became of its message.
     revoked: BTreeMap<DeliveryId, KeyNo>,
@@ -86,11 +72,12 @@ impl Runs {
             runs: BTreeMap::new(),
             next: 1,
             turns: 0,
+            ranks: 0,
             floor,
             doubt: false,
             sweep_at: REMEMBERED,
             patience,
-            fresh_gaps: Vec::new(),
+            fresh_gaps: BTreeSet::new(),
             revoked: BTreeMap::new(),
         };
         for name in behind {
@@ -127,7 +114,9 @@ impl Runs {
             floor: self.floor,
             behind: false,
             gap: None,
+            out_turn: 0,
             released: VecDeque::new(),
+            ranks: VecDeque::new(),
         };
         self.names.insert(name, key);
         self.runs.insert(key, run);
@@ -151,60 +140,72 @@ impl Runs {
         known: Known,
     ) -> Fate {
         let Some(run) = self.runs.get_mut(&key) else {
-            return Fate::HandOut { turn: 0 };
+            return Fate::HandOut(Passage::default());
         };
-        if let Some(gap) = &mut run.gap {
-            let since = *gap.since.get_or_insert(now);
-            // Nobody holds what was dropped any more: if it does not come first, it is gone.
-            let over = sent.saturating_duration_since(since) >= self.patience;
-            let first = gap.dropped.front();
-            let starts = first.is_some_and(|first| first.1 == *position.1);
-            let mut goes_on = starts || run.released.contains(position.1);
-            if known == Known::Nothing && !goes_on {
-                // Then what comes next is what came first meanwhile, again and again.
-                let next = gap.next.get_or_insert_with(|| position.1.clone());
-                goes_on = over && next == position.1;
-                if over && !goes_on {
-                    *next = position.1.clone();
-                    gap.since = Some(now);
-                }
-            }
-            if !goes_on || gap.unsure > 0 {
-                return match known {
-                    Known::Nothing => Fate::Drop,
-                    Known::Seen | Known::Held(_) => Fate::Suppress,
-                };
-            }
-            run.gap = None;
-        }
         let again = match known {
             Known::Seen => run.turn != 0,
-            Known::Held(turn) => run.turn != 0 && turn != run.turn,
+            Known::Held(last) | Known::Waits(last) => run.turn != 0 && last.turn != run.turn,
             Known::Nothing => true,
         };
         if !again {
             return Fate::Suppress;
         }
+        if let Some(gap) = &mut run.gap {
+            gap.date(now, self.patience);
+            // What waits keeps its place, and what came out before the first that was dropped was let
+            // through lies before it. The rest would be missing behind what comes again: it is
+            // dropped though the host has it, and so comes again too.
+            let before = match known {
+                Known::Waits(_) => true,
+                Known::Held(last) => last.is_before(gap.first),
+                Known::Seen | Known::Nothing => false,
+            };
+            if before {
+                return Fate::Suppress;
+            }
+            let ends = gap.ends_with(position.1, sent);
+            if !ends && (gap.unsure > 0 || !run.released.contains(position.1)) {
+                let wait = gap.add(position.1, now, self.patience);
+                if let Known::Held(last) = known {
+                    run.remember(position.1, last.rank);
+                }
+                return Fate::Drop { wait };
+            }
+            run.gap = None;
+        }
+        let remembered = run.recall(position.1);
+        let mut rank = match known {
+            Known::Held(last) | Known::Waits(last) => last.rank,
+            Known::Seen | Known::Nothing => remembered,
+        };
         if known == Known::Nothing && run.is_new(position) {
             run.turn = 0;
+            self.ranks += 1;
+            rank = self.ranks;
         } else if run.turn == 0 || run.began != id.batch() {
             self.turns += 1;
             run.turn = self.turns;
             run.began = id.batch();
         }
         run.released.retain(|id| id != position.1);
-        Fate::HandOut { turn: run.turn }
+        let turn = run.turn;
+        Fate::HandOut(Passage { turn, rank })
     }
 
     /// A message that was let through waits to be handed out.
-    pub(super) fn queue(&mut self, key: KeyNo, id: DeliveryId, position: Position) {
+    pub(super) fn queue(
+        &mut self,
+        key: KeyNo,
+        id: DeliveryId,
+        position: Position,
+        passage: Passage,
+    ) {
         if let Some(run) = self.runs.get_mut(&key) {
-            let new = run.turn == 0;
             run.newest = run.newest.take().max(Some(position.clone()));
             run.queued.push_back(Queued {
                 id,
                 position,
-                new,
+                passage,
                 revoked: false,
             });
         }
@@ -224,28 +225,36 @@ impl Runs {
         let Some(queued) = run.unqueue(id) else {
             return;
         };
-        run.behind = !queued.new;
-        if queued.new && run.queued.is_empty() {
+        run.behind = !queued.is_new();
+        run.come_out_in(queued.passage.turn);
+        if queued.is_new() && run.queued.is_empty() {
             // It had been revoked; now the host has everything up to here.
             run.turn = 0;
         }
+        // It came out before its revocation was seen, so nothing is missing up to here.
+        if queued.revoked
+            && let Some(gap) = &mut run.gap
+        {
+            gap.handle_out(&queued.position.1);
+        }
         run.out = run.out.take().max(Some(queued.position));
         run.newest = run.newest.take().max(run.out.clone());
-        // It came out before its revocation was seen, so nothing is missing up to here.
-        if let Some(gap) = &mut run.gap {
-            gap.dropped.retain(|dropped| dropped.0 != id);
-            if gap.dropped.is_empty() {
-                run.gap = None;
-            }
-        }
+        run.close_gap();
     }
 
     /// A message that was let through was dropped, and will not be handed out.
     pub(super) fn handle_withdrawn(&mut self, key: KeyNo, id: DeliveryId) {
         self.revoked.remove(&id);
-        if let Some(run) = self.runs.get_mut(&key) {
-            run.unqueue(id);
+        let Some(run) = self.runs.get_mut(&key) else {
+            return;
+        };
+        if let Some(queued) = run.unqueue(id)
+            && let Some(gap) = &mut run.gap
+        {
+            gap.handle_withdrawn(&queued.position.1);
+            self.fresh_gaps.insert(key);
         }
+        run.close_gap();
     }
 
     /// A message's lease is over, or it is given back: what was let through behind it is revoked,
@@ -272,27 +281,22 @@ impl Runs {
         for queued in run.queued.iter_mut().skip(at.unwrap_or(0)) {
             if !queued.revoked {
                 queued.revoked = true;
-                revoked.push((queued.id, queued.position.1.clone(), queued.new));
+                revoked.push((queued.id, queued.position.1.clone(), queued.passage));
             }
         }
-        if revoked.is_empty() {
+        let Some((_, _, first)) = revoked.first() else {
             return Vec::new();
+        };
+        let gap = run.gap.get_or_insert_with(|| Gap::new(*first));
+        gap.first = *first;
+        gap.revoke(revoked.iter().map(|(_, message, _)| message));
+        let ids = revoked.iter().map(|(id, _, _)| (*id, key));
+        self.revoked.extend(ids);
+        self.fresh_gaps.insert(key);
+        for (_, message, passage) in &revoked {
+            run.remember(message, passage.rank);
         }
-        let gap = run.gap.get_or_insert(Gap {
-            dropped: VecDeque::new(),
-            unsure: 0,
-            since: None,
-            next: None,
-        });
-        gap.since = None;
-        gap.next = None;
-        gap.unsure += revoked.len();
-        for (id, message, _) in revoked.iter().rev() {
-            gap.dropped.push_front((*id, message.clone()));
-            self.revoked.insert(*id, key);
-        }
-        self.fresh_gaps.push(key);
-        if revoked.iter().any(|(_, _, new)| !new) {
+        if revoked.iter().any(|(_, _, passage)| passage.turn != 0) {
             self.turns += 1;
             run.turn = self.turns;
             run.began = u64::MAX;
@@ -316,16 +320,21 @@ impl Runs {
 
     /// Time passes.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
-        for key in self.fresh_gaps.drain(..) {
+        for key in std::mem::take(&mut self.fresh_gaps) {
             if let Some(gap) = self.runs.get_mut(&key).and_then(|run| run.gap.as_mut()) {
-                gap.since.get_or_insert(now);
+                gap.date(now, self.patience);
             }
         }
     }
 
-    /// A message that was handed out is given back: it comes again, and starts anew.
-    pub(super) fn release(&mut self, key: KeyNo, id: &MessageKey) {
-        if let Some(run) = self.runs.get_mut(&key) {
+    /// A message that was handed out in this turn of its key is given back: it comes again, and
+    /// starts anew, unless the host is behind it.
+    pub(super) fn release(&mut self, key: KeyNo, id: &MessageKey, passage: Passage) {
+        let Some(run) = self.runs.get_mut(&key) else {
+            return;
+        };
+        run.remember(id, passage.rank);
+        if run.has_passed(passage.turn) {
             run.released.push_back(id.clone());
             if run.released.len() > RELEASES {
                 run.released.pop_front();
@@ -351,11 +360,12 @@ impl Runs {
     }
 
     /// Forgets the keys of which nothing is held.
-    pub(super) fn sweep(&mut self, held: &BTreeSet<KeyNo>) {
-        let (floor, doubt) = (&mut self.floor, &mut self.doubt);
+    pub(super) fn sweep(&mut self, now: Instant, held: &BTreeSet<KeyNo>) {
+        let (floor, doubt, patience) = (&mut self.floor, &mut self.doubt, self.patience);
         self.runs.retain(|key, run| {
-            let needed =
-                held.contains(key) || !run.queued.is_empty() || run.behind || run.gap.is_some();
+            let gap = run.gap.as_ref();
+            let awaits = gap.is_some_and(|gap| !gap.is_forgotten(now, patience));
+            let needed = held.contains(key) || !run.queued.is_empty() || run.behind || awaits;
             if !needed {
                 let newest = run.newest.as_ref().map_or(i64::MIN, |newest| newest.0);
                 *floor = newest.max(run.floor).max(*floor);
@@ -366,38 +376,5 @@ impl Runs {
         let runs = &self.runs;
         self.names.retain(|_, key| runs.contains_key(key));
         self.sweep_at = (2 * self.runs.len()).max(REMEMBERED);
-    }
-
-    /// Checks what only this type can break.
-    #[cfg(test)]
-    pub(super) fn check_invariants(&self) {
-        assert_eq!(self.names.len(), self.runs.len());
-        let mut revoked_in_all = 0;
-        for (key, run) in &self.runs {
-            assert_eq!(self.names.get(&run.name), Some(key));
-            assert!(run.out <= run.newest, "what is out was let through");
-            assert!(run.turn <= self.turns);
-            let is_known = |queued: &&Queued| self.revoked_key(queued.id) == Some(*key);
-            let revoked = run.queued.iter().filter(|queued| queued.revoked);
-            assert!(revoked.clone().all(|queued| is_known(&queued)));
-            let revoked = revoked.count();
-            revoked_in_all += revoked;
-            let unsure = run.gap.as_ref().map_or(0, |gap| gap.unsure);
-            assert_eq!(
-                revoked, unsure,
-                "the handle is asked about what was revoked"
-            );
-        }
-        assert_eq!(revoked_in_all, self.revoked.len(), "and about nothing else");
-    }
-
-    /// What waits to be handed out, by key.
-    #[cfg(test)]
-    pub(super) fn queued(&self) -> impl Iterator<Item = (KeyNo, DeliveryId)> + '_ {
-        self.runs
-            .iter()
-            .flat_map(|(key, run)| run.queued.iter().map(move |queued| (key, queued)))
-            .filter(|(_, queued)| !queued.revoked)
-            .map(|(key, queued)| (*key, queued.id))
     }
 }

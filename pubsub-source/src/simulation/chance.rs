@@ -28,6 +28,7 @@ pub(super) const EVERYTHING: &[&str] = &[
     "a lapse in the buffer",
     "a lapse told by a commit",
     "a message in hand was revoked",
+    "a message was dead-lettered",
     "a message was dropped behind another",
     "a message was redelivered under a live lease",
     "a paused source was parked",
@@ -44,6 +45,8 @@ pub(super) const EVERYTHING: &[&str] = &[
     "a successor stream opened",
     "an acknowledged message of a key was delivered again",
     "an orderly close",
+    "another subscriber acknowledged a message",
+    "another subscriber took messages",
     "exactly-once delivery",
     "exactly-once delivery was switched",
     "held too long",
@@ -56,6 +59,7 @@ pub(super) const EVERYTHING: &[&str] = &[
     "the host stood still",
     "the order of keys was kept",
     "the process was suspended",
+    "the time of day was put back or forward",
     "two checkpoints were open at once",
     "two responses waited unread",
 ];
@@ -80,6 +84,8 @@ pub(super) struct Rates {
     pub(super) settle: u32,
     pub(super) close: u32,
     pub(super) switch: u32,
+    pub(super) take_away: u32,
+    pub(super) step: u32,
 }
 
 /// What happens by chance in one run.
@@ -104,6 +110,8 @@ pub(super) fn chance(seed: u64) -> Chance {
         settle: rate(100),
         close: rate(5),
         switch: rate(20),
+        take_away: rate(60),
+        step: rate(20),
     })
 }
 

@@ -146,6 +146,18 @@ impl Client {
         }
     }
 
+    /// What is settled leaves its epoch. It was handed out twice if an earlier delivery of it was
+    /// held for too long: that one's epoch keeps it.
+    pub(super) fn give_up(&mut self, delivery: DeliveryId, held: Held) {
+        self.open.remove(&delivery);
+        let elsewhere = self.restored.contains(&held.number)
+            || self.committed.contains(&held.number)
+            || self.holds(held.number);
+        if !elsewhere {
+            self.covered.remove(&held.number);
+        }
+    }
+
     /// Whether a message is handed out and its epoch is not committed.
     pub(super) fn holds(&self, number: u64) -> bool {
         let held = |held: &Held| held.number == number;

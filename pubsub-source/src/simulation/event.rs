@@ -35,6 +35,8 @@ pub(super) enum Event {
     },
     Durable(u32, Box<Saved>, bool),
     Restart,
+    /// Another subscriber is done with what it took, or gives it back.
+    Other(Vec<String>, bool),
 }
 
 /// What becomes of a call.

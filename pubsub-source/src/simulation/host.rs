@@ -37,6 +37,7 @@ impl World {
             }
         }
         self.settle_some();
+        self.reject_some();
         if self.chance.strikes(|rates: &Rates| rates.close) {
             self.close();
             return Ok(());
@@ -158,15 +159,7 @@ impl World {
         };
         trace!("{:?} settle {held:?} {disposition:?}", self.now);
         client.settles.insert(settle);
-        client.open.remove(&delivery);
-        // What is settled leaves its epoch. It was handed out twice if an earlier delivery of it was
-        // held for too long: that one's epoch keeps it.
-        let elsewhere = client.restored.contains(&held.number)
-            || client.committed.contains(&held.number)
-            || client.holds(held.number);
-        if !elsewhere {
-            client.covered.remove(&held.number);
-        }
+        client.give_up(delivery, held);
         if disposition == Disposition::Ack {
             self.truth.host_acked.insert(held.number);
             self.chance.count("the host settled a message");
@@ -194,7 +187,7 @@ impl World {
         }
         trace!("{:?} snapshot {epoch} {:?}", self.now, client.open);
         let state = client.machine.snapshot(at, epoch).expect("epochs increase");
-        let state = state.taken_at(wall(self.now));
+        let state = state.taken_at(wall(self.now, self.wall_ahead));
         let sealed: Vec<Held> = std::mem::take(&mut client.open).into_values().collect();
         client.sealed.insert(epoch, sealed);
         if client.in_hand.is_some_and(|it| it.next > 0) {

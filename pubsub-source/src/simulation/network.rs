@@ -126,14 +126,16 @@ impl World {
         mut body: Bytes,
     ) -> Result<(), Violation> {
         let is_ack = method == CallMethod::Acknowledge;
-        let is_extension = !is_ack && extends(&body);
+        let client = self.client.as_ref();
+        let gives_back = client.is_some_and(|client| client.machine.gives_back(call));
+        let is_extension = !is_ack && !gives_back;
         match self.bug {
             Some(Bug::ExtensionsSkipped) if is_extension => {
                 self.answer(incarnation, call, Answer::Done, Vec::new());
                 return Ok(());
             }
             Some(Bug::FirstAckIdKept) if is_ack => body = self.with_first_ack_ids(body),
-            Some(Bug::ReleaseAcknowledges) if !is_ack && !is_extension => {
+            Some(Bug::ReleaseAcknowledges) if gives_back => {
                 let event = Event::Call {
                     incarnation,
                     call,
@@ -146,7 +148,7 @@ impl World {
             }
             _ => {}
         }
-        self.check_newest(&body, method)?;
+        self.check_newest(&body, method, gives_back)?;
         if is_extension && let Some(client) = &mut self.client {
             client.note_extension(call, &body);
         }
@@ -166,7 +168,7 @@ impl World {
             self.chance.count("an answer was lost");
             Fate::AnswerLost
         } else if self.chance.strikes(|rates: &Rates| rates.unavailable) {
-            if !is_ack && !is_extension {
+            if gives_back {
                 self.chance.count("a release failed");
             }
             if self.chance.one_in(2) {
@@ -206,7 +208,12 @@ impl World {
     }
 
     /// Whatever is sent is sent under the newest ack id that was received.
-    pub(super) fn check_newest(&self, body: &Bytes, method: CallMethod) -> Result<(), Violation> {
+    pub(super) fn check_newest(
+        &self,
+        body: &Bytes,
+        method: CallMethod,
+        gives_back: bool,
+    ) -> Result<(), Violation> {
         let ack_ids = match method {
             CallMethod::Acknowledge => AcknowledgeRequest::decode(body.clone()).unwrap().ack_ids,
             CallMethod::ModifyAckDeadline => {
@@ -224,7 +231,6 @@ impl World {
             };
             let newest = &client.newest[message];
             // What is given back may have come again already: then it is another delivery.
-            let gives_back = method == CallMethod::ModifyAckDeadline && !extends(body);
             if *newest != ack_id && !gives_back {
                 return Err(format!(
                     "message {message}: {method:?} was sent under an older ack id"
@@ -358,12 +364,6 @@ impl World {
         }
         request.encode_to_vec().into()
     }
-}
-
-/// Whether a request extends leases; what gives messages back holds them back for 7 s at most here.
-fn extends(body: &Bytes) -> bool {
-    let request = ModifyAckDeadlineRequest::decode(body.clone());
-    request.unwrap().ack_deadline_seconds >= 10
 }
 
 fn as_acknowledge(body: Bytes) -> Bytes {

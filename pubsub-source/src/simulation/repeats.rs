@@ -19,8 +19,8 @@ impl World {
         {
             // What was published before a restored cut may have come out: the source cannot tell.
             let went_back = number < client.published || order.went_back(&client.progress, number);
-            let host_acked = &self.truth.host_acked;
-            let done = |other: u64| host_acked.contains(&other);
+            let truth = &self.truth;
+            let done = |other: u64| truth.is_elsewhere(other);
             let step = order.hand_out(&mut client.progress, number, done)?;
             match step {
                 Some(Move::Back) => self.chance.count("a key went back"),

@@ -11,9 +11,9 @@ use crate::{
     state::SavedDeliveries,
 };
 
-/// The time of day, which runs with the simulation.
-pub(super) fn wall(now: Duration) -> SystemTime {
-    UNIX_EPOCH + now
+/// The time of day, which runs with the simulation, so many milliseconds ahead.
+pub(super) fn wall(now: Duration, ahead: u64) -> SystemTime {
+    UNIX_EPOCH + now + Duration::from_millis(ahead)
 }
 
 impl World {
@@ -68,7 +68,9 @@ impl World {
         restoration.epoch = Some(saved.epoch);
         if self.bug != Some(Bug::RestoreForgets) {
             let subscription = SUBSCRIPTION.parse().unwrap();
-            restoration.groups = saved.state.groups_of(&subscription, wall(self.now));
+            restoration.groups = saved
+                .state
+                .groups_of(&subscription, wall(self.now, self.wall_ahead));
         }
         if self.bug != Some(Bug::UnfinishedForgotten) {
             restoration.unfinished = saved.state.unfinished_of(&SUBSCRIPTION.parse().unwrap());

@@ -7,8 +7,9 @@ use gcp_emulator::{
     Time,
     pubsub::{
         proto::{
-            AcknowledgeRequest, ModifyAckDeadlineRequest, PubsubMessage, StreamingPullRequest,
-            StreamingPullResponse, Subscription, Topic, UpdateSubscriptionRequest,
+            AcknowledgeRequest, DeadLetterPolicy, ModifyAckDeadlineRequest, PubsubMessage,
+            StreamingPullRequest, StreamingPullResponse, Subscription, Topic,
+            UpdateSubscriptionRequest,
         },
         state::{
             LateAcks, OnStreamClose, PubsubState, Refusal, Settings, StreamId as ServerStream,
@@ -22,6 +23,7 @@ use super::chance::Chance;
 use crate::machine::{Answer, CallMethod, IdVerdict, StreamId};
 
 pub(super) const TOPIC: &str = "projects/demo-project/topics/t11";
+const DEAD: &str = "projects/demo-project/topics/dead";
 pub(super) const SUBSCRIPTION: &str = "projects/demo-project/subscriptions/s11";
 
 /// Responses that a client may leave unread before the windows on the way are full.
@@ -46,6 +48,8 @@ pub(super) struct Server {
     settings: Settings,
     exactly_once: bool,
     ordered: bool,
+    /// Whether a message that failed five times goes to another topic.
+    dead_letters: bool,
     epoch: Duration,
     lines: BTreeMap<Line, Open>,
     /// The number that each message of this generation was published with.
@@ -79,6 +83,7 @@ impl Server {
             settings,
             exactly_once,
             ordered,
+            dead_letters: !chance.is_quiet() && chance.one_in(4),
             epoch: Duration::from_secs(1_800_000_000),
             lines: BTreeMap::new(),
             numbers: BTreeMap::new(),
@@ -100,9 +105,18 @@ impl Server {
             topic: TOPIC.to_owned(),
             enable_exactly_once_delivery: self.exactly_once,
             enable_message_ordering: self.ordered,
+            dead_letter_policy: self.dead_letters.then(|| DeadLetterPolicy {
+                dead_letter_topic: DEAD.to_owned(),
+                max_delivery_attempts: 5,
+            }),
             ..Subscription::default()
         };
         self.state.create_topic(at, topic).unwrap();
+        let dead = Topic {
+            name: DEAD.to_owned(),
+            ..Topic::default()
+        };
+        self.state.create_topic(at, dead).unwrap();
         self.state.create_subscription(at, subscription).unwrap();
     }
 
@@ -274,6 +288,35 @@ impl Server {
             return false;
         };
         self.state.handle_early_redelivery(at, SUBSCRIPTION, &id)
+    }
+
+    /// Another subscriber takes messages. Answers their ack ids.
+    pub(super) fn pull(&mut self, now: Duration, most: i32) -> Vec<String> {
+        let at = self.time(now);
+        let pulled = self.state.pull(at, SUBSCRIPTION, most).unwrap();
+        pulled.into_iter().map(|one| one.ack_id).collect()
+    }
+
+    /// The other subscriber acknowledges what it took, or gives it back.
+    pub(super) fn settle_other(&mut self, now: Duration, ack_ids: &[String], done: bool) {
+        let at = self.time(now);
+        // What it lost meanwhile is not its business any more.
+        drop(if done {
+            self.state.acknowledge(at, SUBSCRIPTION, ack_ids)
+        } else {
+            self.state.modify_ack_deadline(at, SUBSCRIPTION, ack_ids, 0)
+        });
+    }
+
+    pub(super) fn has_dead_letters(&self) -> bool {
+        self.dead_letters
+    }
+
+    /// The numbers that went to the topic of dead letters.
+    pub(super) fn dead(&self) -> Vec<u64> {
+        let dead = self.record().dead_lettered.iter();
+        dead.filter_map(|one| self.number(&one.message_id))
+            .collect()
     }
 
     fn record(&self) -> &SubscriptionRecord {

@@ -40,6 +40,10 @@ pub(super) struct Truth {
     /// Acknowledged and not looked at yet.
     pub(super) fresh: Vec<u64>,
     pub(super) durable: Vec<Saved>,
+    /// Forwarded after too many attempts.
+    pub(super) dead: BTreeSet<u64>,
+    /// Acknowledged by another subscriber.
+    pub(super) taken: BTreeSet<u64>,
     /// Settled by a host in an open epoch.
     pub(super) host_acked: BTreeSet<u64>,
     /// Acknowledgements that were answered OK without an effect.
@@ -55,7 +59,7 @@ impl Truth {
         for number in std::mem::take(&mut self.fresh) {
             let mut durable = self.durable.iter();
             let covered = durable.any(|saved| saved.covered.contains(&number));
-            if !covered && !self.host_acked.contains(&number) {
+            if !covered && !self.is_elsewhere(number) {
                 return Err(format!(
                     "message {number} was acknowledged and nothing durable covers it"
                 ));
@@ -75,14 +79,21 @@ impl Truth {
         self.effectless.contains(&number) || self.crossed.contains(&number)
     }
 
-    /// No loss: everything is acknowledged, and covered by the line that lives or settled by the
-    /// host.
+    /// Whether a message is done although no epoch may cover it.
+    pub(super) fn is_elsewhere(&self, number: u64) -> bool {
+        self.host_acked.contains(&number)
+            || self.taken.contains(&number)
+            || self.dead.contains(&number)
+    }
+
+    /// No loss: everything is acknowledged, and covered by the line that lives, settled by the host,
+    /// or somebody else's; or it was forwarded after too many attempts.
     pub(super) fn check_no_loss(&self, covered: &BTreeSet<u64>) -> Result<(), Violation> {
-        for number in &self.published {
+        for number in self.published.difference(&self.dead) {
             if !self.acked.contains(number) {
                 return Err(format!("message {number} was never acknowledged"));
             }
-            if !covered.contains(number) && !self.host_acked.contains(number) {
+            if !covered.contains(number) && !self.is_elsewhere(*number) {
                 return Err(format!(
                     "message {number} is lost: acknowledged, and in no epoch"
                 ));

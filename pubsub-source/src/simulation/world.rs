@@ -41,6 +41,8 @@ pub(super) struct World {
     pub(super) next_number: u64,
     pub(super) to_publish: u64,
     pub(super) generations: u32,
+    /// How far the time of day is ahead of the simulation's, in milliseconds.
+    pub(super) wall_ahead: u64,
     pub(super) turns_now: (Duration, u32),
     /// The last incarnation is being closed.
     pub(super) finishing: bool,
@@ -87,6 +89,7 @@ impl World {
             next_number: 0,
             to_publish,
             generations: 0,
+            wall_ahead: 100_000,
             turns_now: (Duration::ZERO, 0),
             finishing: false,
         }
@@ -175,6 +178,7 @@ impl World {
             } => self.answered(incarnation, call, answer, effectless),
             Event::Durable(incarnation, saved, fails) => self.durable(incarnation, *saved, fails),
             Event::Restart => self.restart(),
+            Event::Other(ack_ids, done) => self.settle_other(&ack_ids, done),
         }
         Ok(())
     }
@@ -230,6 +234,13 @@ impl World {
         {
             self.chance.count("the process was suspended");
             client.suspended_until = self.now + self.chance.millis(1_000..120_000);
+        }
+        if self.chance.strikes(|rates: &Rates| rates.take_away) {
+            self.take_away();
+        }
+        if self.chance.strikes(|rates: &Rates| rates.step) {
+            self.chance.count("the time of day was put back or forward");
+            self.wall_ahead = self.chance.random().u64(0..200_000);
         }
         if self.chance.strikes(|rates: &Rates| rates.switch) {
             self.chance.count("exactly-once delivery was switched");
@@ -294,6 +305,7 @@ impl World {
     /// Checks what is checked after every step.
     fn watch(&mut self) -> Result<(), Violation> {
         self.note_acked();
+        self.note_dead();
         self.truth.check_acked()?;
         let lapses = self.server.take_lapses() as u64;
         self.chance.count_many("a lapse at the server", lapses);

@@ -41,10 +41,23 @@ impl Open {
 
     /// Delivers one message more, which the server sent so long ago.
     fn deliver_after(&mut self, under_way: Duration) {
+        let message = Message::fake(self.next, 10);
+        self.deliver_this(message, under_way);
+    }
+
+    /// Delivers one message more of a key, for which time of all.
+    fn deliver_in_order(&mut self, attempt: u32) {
+        let mut message = Message::fake(self.next, 10);
+        message.ordering_key = "k".into();
+        message.attempt = attempt;
+        self.deliver_this(message, Duration::ZERO);
+    }
+
+    fn deliver_this(&mut self, message: Message, under_way: Duration) {
         let mut ack_ids = AckIds::default();
         assert!(ack_ids.push(self.next.to_string().as_bytes()));
         let pulled = Pulled {
-            messages: vec![Message::fake(self.next, 10)],
+            messages: vec![message],
             keys: vec![MessageKey::Number(self.next)],
             ack_ids,
             leased_since: self.now.checked_sub(under_way).unwrap(),
@@ -152,5 +165,24 @@ fn responses_that_cannot_be_read_once_in_a_while_do_not_end_the_source() {
         open.fail_to_read();
         open.wait(SECOND * 700);
         assert!(open.machine.closed().is_none());
+    }
+}
+
+#[test]
+fn what_waits_for_a_message_that_may_be_gone_costs_one_attempt_at_most() {
+    for (attempt, expected) in [(0, vec![]), (1, vec![122])] {
+        let mut open = Open::new(Settings {
+            message_ordering: true,
+            ..Settings::default()
+        });
+        open.deliver_in_order(attempt);
+        open.wait(SECOND * 60);
+        assert_eq!(open.machine.stats(open.now).lapsed_in_buffer, 1);
+        let before = open.machine.stats(open.now).dropped_behind;
+        // It is awaited for a lease and a minute.
+        open.deliver_in_order(attempt);
+        assert_eq!(open.modified(), expected, "attempt {attempt}");
+        assert_eq!(open.machine.stats(open.now).dropped_behind, before + 1);
+        open.machine.check_invariants();
     }
 }

@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::{Deliveries, Marks, Stage};
-use crate::{delivery::DeliveryId, machine::runs::KeyNo};
+use crate::{
+    delivery::DeliveryId,
+    machine::runs::{KeyNo, Passage},
+};
 
 impl Deliveries {
     /// The ordering key of a delivery whose batch is held, where order is kept.
@@ -11,15 +14,20 @@ impl Deliveries {
         self.batches.get(&id.batch())?.ordering_key(id.index())
     }
 
-    /// The turn of its key in which a delivery was let through.
-    pub(in crate::machine) fn turn(&self, id: DeliveryId) -> u32 {
+    /// When a delivery was let through in its key.
+    pub(in crate::machine) fn passage(&self, id: DeliveryId) -> Passage {
         let batch = self.batches.get(&id.batch());
-        batch.map_or(0, |batch| batch.turn(id.index()))
+        batch.map_or(Passage::default(), |batch| batch.passage(id.index()))
     }
 
-    pub(in crate::machine) fn set_ordering(&mut self, id: DeliveryId, key: KeyNo, turn: u32) {
+    pub(in crate::machine) fn set_ordering(
+        &mut self,
+        id: DeliveryId,
+        key: KeyNo,
+        passage: Passage,
+    ) {
         if let Some(batch) = self.batches.get_mut(&id.batch()) {
-            batch.set_ordering(id.index(), key, turn);
+            batch.set_ordering(id.index(), key, passage);
         }
     }
 
