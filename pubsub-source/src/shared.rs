@@ -43,6 +43,22 @@ pub(crate) struct Seat {
     pub(crate) split: usize,
 }
 
+impl Seat {
+    /// Tells the other splits of the source how this one stands, and the machine what room it has.
+    /// Answers how it stands then, and whether that changes anything for it.
+    pub(crate) fn share(&self, now: Instant, machine: &mut Machine) -> (Standing, bool) {
+        let mut standing = machine.standing();
+        let mut order = self.pool.report(self.split, standing);
+        let park = order.park;
+        if park {
+            machine.park(now);
+            standing = machine.standing();
+            order = self.pool.report(self.split, standing);
+        }
+        (standing, machine.handle_room(now, order.room) || park)
+    }
+}
+
 /// One machine under one mutex, which is never held across an await.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -117,20 +133,11 @@ impl Shared {
         Ok(result)
     }
 
-    /// Tells the other splits of the source how this one stands, and the machine what room it has.
-    /// Answers whether that changes anything for it.
+    /// Shares the source's room with its other splits. Answers whether that changes anything here.
     fn share(&self, state: &mut State) -> bool {
-        let (now, machine) = (driver::now(), &mut state.machine);
-        let mut standing = machine.standing();
-        let mut order = self.seat.pool.report(self.seat.split, standing);
-        let park = order.park;
-        if park {
-            machine.park(now);
-            standing = machine.standing();
-            order = self.seat.pool.report(self.seat.split, standing);
-        }
+        let (standing, news) = self.seat.share(driver::now(), &mut state.machine);
         state.told = Some(standing);
-        machine.handle_room(now, order.room) || park
+        news
     }
 
     /// Answers whether the driver has something to do.

@@ -22,6 +22,7 @@ mod driver;
 mod ending;
 mod event;
 mod host;
+mod many;
 mod network;
 mod order;
 mod others;

@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use connector_core::{Restored, StateError, Versioned};
 use gcp_wire::{Connection, ConnectionOptions, SubscriptionName};
 
 use super::SourceBuilder;
@@ -16,8 +15,6 @@ use crate::{
     shared::{Seat, Shared},
     source::{Pool, PubsubSource},
     split::SplitReader,
-    start::SeekId,
-    state::{SavedDeliveries, SourceState},
 };
 
 /// Pull streams that share a connection: each carries up to about 10 MB/s.
@@ -55,12 +52,14 @@ pub(super) fn assemble(builder: SourceBuilder) -> Result<(PubsubSource, Driver),
     };
     let (mut readers, mut parts) = (Vec::new(), Vec::new());
     for (split, (subscription, settings)) in splits.into_iter().enumerate() {
-        let mut restoration =
-            restoration(&subscription, &instance, builder.sought, &builder.restored)?;
-        if settings.saved_deliveries == SavedDeliveries::Nothing {
-            restoration.groups.clear();
-            restoration.unfinished.clear();
-        }
+        let restoration = Restoration::of(
+            &subscription,
+            &instance,
+            builder.sought,
+            &builder.restored,
+            settings.saved_deliveries,
+            driver::wall(),
+        )?;
         let client_ids = (0..settings.streams)
             .map(|_| uuid::Uuid::new_v4().to_string())
             .collect();
@@ -128,38 +127,4 @@ fn settings_of_each(
         each.insert(subscription, settings);
     }
     Ok(each)
-}
-
-/// What the states together say about a subscription.
-fn restoration(
-    subscription: &SubscriptionName,
-    instance: &str,
-    sought: Option<SeekId>,
-    restored: &[Restored<SourceState>],
-) -> Result<Restoration, StateError> {
-    let mut restoration = Restoration {
-        sought,
-        ..Restoration::default()
-    };
-    for Restored { epoch, state, .. } in restored {
-        if state.instance() != instance {
-            return Err(StateError::OtherInstance {
-                connector: SourceState::CONNECTOR,
-                found: state.instance().to_owned(),
-                expected: instance.to_owned(),
-            });
-        }
-        restoration.epoch = restoration.epoch.max(Some(*epoch));
-        // A seek brings back on purpose what an older state names. Without a seek of ours there is
-        // nothing that a state could be older than.
-        if sought.is_none() || state.sought() == sought {
-            let groups = state.groups_of(subscription, driver::wall());
-            restoration.groups.extend(groups);
-            restoration
-                .unfinished
-                .extend(state.unfinished_of(subscription));
-            restoration.behind.extend(state.behind_in(subscription));
-        }
-    }
-    Ok(restoration)
 }

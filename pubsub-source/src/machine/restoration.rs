@@ -1,11 +1,18 @@
 //! What a source knows that was there before.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
-use connector_core::Epoch;
+use connector_core::{Epoch, Restored, StateError, Versioned};
+use gcp_wire::SubscriptionName;
 
 use super::{AckIds, MessageKey, Unfinished};
-use crate::start::SeekId;
+use crate::{
+    start::SeekId,
+    state::{SavedDeliveries, SourceState},
+};
 
 /// What a restored source knows.
 #[derive(Debug, Default)]
@@ -19,6 +26,53 @@ pub(crate) struct Restoration {
     pub(crate) sought: Option<SeekId>,
     /// Ordering keys in which the host is behind what it once had.
     pub(crate) behind: Vec<Arc<str>>,
+}
+
+impl Restoration {
+    /// What the states of a job's readers together say about a subscription, to a source that is
+    /// built at `wall`.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError::OtherInstance`] for the state of another source.
+    pub(crate) fn of(
+        subscription: &SubscriptionName,
+        instance: &str,
+        sought: Option<SeekId>,
+        restored: &[Restored<SourceState>],
+        saved_deliveries: SavedDeliveries,
+        wall: SystemTime,
+    ) -> Result<Self, StateError> {
+        let mut restoration = Self {
+            sought,
+            ..Self::default()
+        };
+        for Restored { epoch, state, .. } in restored {
+            if state.instance() != instance {
+                return Err(StateError::OtherInstance {
+                    connector: SourceState::CONNECTOR,
+                    found: state.instance().to_owned(),
+                    expected: instance.to_owned(),
+                });
+            }
+            restoration.epoch = restoration.epoch.max(Some(*epoch));
+            // A seek brings back on purpose what an older state names. Without a seek of ours there
+            // is nothing that a state could be older than.
+            if sought.is_none() || state.sought() == sought {
+                let groups = state.groups_of(subscription, wall);
+                restoration.groups.extend(groups);
+                restoration
+                    .unfinished
+                    .extend(state.unfinished_of(subscription));
+                restoration.behind.extend(state.behind_in(subscription));
+            }
+        }
+        if saved_deliveries == SavedDeliveries::Nothing {
+            restoration.groups.clear();
+            restoration.unfinished.clear();
+        }
+        Ok(restoration)
+    }
 }
 
 /// Ids of a state that share a guard and a lifetime.

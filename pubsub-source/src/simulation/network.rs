@@ -366,7 +366,7 @@ impl World {
     }
 }
 
-fn as_acknowledge(body: Bytes) -> Bytes {
+pub(super) fn as_acknowledge(body: Bytes) -> Bytes {
     let request = ModifyAckDeadlineRequest::decode(body).unwrap();
     AcknowledgeRequest {
         subscription: request.subscription,
