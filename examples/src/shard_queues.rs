@@ -1,6 +1,6 @@
 //! Tasks spread over several queues by customer, since one queue dispatches at most 500 a second.
 //!
-//! [`shard`] is a hash that never changes: the same customer always has the same queue, over restarts and
+//! [`shard()`] is a hash that never changes: the same customer always has the same queue, over restarts and
 //! versions, so a queue can be paused, slowed down or watched for the customers in it. A task is named
 //! by its order, so an order that is read again after a crash makes no second task.
 
