@@ -121,6 +121,11 @@ impl Message {
     /// rest, so that empty messages are not free.
     pub(crate) fn size(&self) -> usize {
         const FLAT: usize = 64;
+        FLAT + self.bytes()
+    }
+
+    /// The bytes of payload, attributes and key.
+    pub(crate) fn bytes(&self) -> usize {
         // A sum over all entries, in whatever order.
         #[expect(
             clippy::iter_over_hash_type,
@@ -133,7 +138,7 @@ impl Message {
             }
             sum
         };
-        FLAT + self.data.len() + self.ordering_key.len() + attributes
+        self.data.len() + self.ordering_key.len() + attributes
     }
 
     #[cfg(test)]

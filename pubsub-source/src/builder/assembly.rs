@@ -24,6 +24,10 @@ const STREAMS_PER_CONNECTION: usize = 4;
 /// takes 100.
 const SPLITS_PER_CONNECTION: usize = 4;
 
+/// As many as `gcp-wire` takes for one pool. More streams and splits share these: each still has
+/// room for 50 streams.
+const MOST_CONNECTIONS: usize = 256;
+
 /// Builds a source from its settings.
 pub(super) fn assemble(builder: SourceBuilder) -> Result<(PubsubSource, Driver), BuildError> {
     let splits = settings_of_each(&builder)?;
@@ -36,13 +40,13 @@ pub(super) fn assemble(builder: SourceBuilder) -> Result<(PubsubSource, Driver),
         streams,
         options
             .clone()
-            .channels(streams.div_ceil(STREAMS_PER_CONNECTION)),
+            .channels(connections(streams, STREAMS_PER_CONNECTION)),
     )?;
     let endpoint = builder.endpoint.to_string();
     let calls = Connection::unary(
         builder.endpoint,
         builder.credentials,
-        options.channels(splits.len().div_ceil(SPLITS_PER_CONNECTION)),
+        options.channels(connections(splits.len(), SPLITS_PER_CONNECTION)),
     )?;
     let fate = Fate::new();
     let (bound, paused) = (builder.settings.buffer, builder.settings.paused_limit());
@@ -92,6 +96,10 @@ pub(super) fn assemble(builder: SourceBuilder) -> Result<(PubsubSource, Driver),
 }
 
 /// The settings for each subscription. Splits of one are read as one, with the streams of all.
+fn connections(users: usize, of_one: usize) -> usize {
+    users.div_ceil(of_one).min(MOST_CONNECTIONS)
+}
+
 fn settings_of_each(
     builder: &SourceBuilder,
 ) -> Result<BTreeMap<SubscriptionName, Settings>, BuildError> {

@@ -43,7 +43,9 @@ pub(super) fn of_call<T>(
     };
     let class = class(subscription, &error);
     let failures = error.ack_failures();
-    if !failures.is_empty() {
+    // What ends the source says nothing about the ids that its details do not name.
+    let ends = matches!(class, Class::Final(_));
+    if !failures.is_empty() && !ends {
         let verdict = |failure: &AckFailure| match failure {
             AckFailure::Transient(_) => IdVerdict::Again,
             AckFailure::Permanent(_) => IdVerdict::Worthless,

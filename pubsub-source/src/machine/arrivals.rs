@@ -93,7 +93,7 @@ impl Machine {
         messages.retain_mut(|message| {
             message.delivery = DeliveryId::new(batch, index);
             index = index.wrapping_add(1);
-            self.stats.received_bytes += message.size() as u64;
+            self.stats.received_bytes += message.bytes() as u64;
             let published = published(message);
             if self.runs.is_some() && !message.ordering_key.is_empty() {
                 self.arrive_in_order(now, leased_since, message, published)

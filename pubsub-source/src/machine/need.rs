@@ -68,7 +68,8 @@ impl Need {
         }
         self.since = Some(now);
         self.released = self.released.saturating_add(released as u64);
-        let reached = self.peak * REACHED.1 >= self.told * REACHED.0;
+        // Saturates for a bound that is none.
+        let reached = self.peak.saturating_mul(REACHED.1) >= self.told.saturating_mul(REACHED.0);
         self.peak = held as u64;
         if !reached || (first && self.released == 0) {
             return false;

@@ -163,6 +163,29 @@ async fn the_streams_together_are_never_told_more_bytes_than_the_bound() {
     assert_eq!(got, 2000);
 }
 
+/// Whoever wants no bound says so with the largest number there is.
+#[tokio::test(start_paused = true)]
+async fn bounds_beyond_all_numbers_are_none() {
+    for first in [10, usize::MAX] {
+        let world = World::new();
+        world.publish(0..100);
+        let mut source = world
+            .source()
+            .streams(2)
+            .outstanding(usize::MAX)
+            .first_outstanding(first)
+            .outstanding_bytes(u64::MAX)
+            .build()
+            .unwrap();
+        for epoch in 1..=10 {
+            read(&mut source, 10).await;
+            seal(&mut source, epoch).await;
+            assert_eq!(commit(&mut source, epoch).await.settled, 10);
+        }
+        assert_eq!(world.acked(), 100);
+    }
+}
+
 #[test]
 fn fewer_bytes_than_streams_are_refused_with_both_values() {
     let source = PubsubSource::builder(SUBSCRIPTION.parse().unwrap())

@@ -76,6 +76,8 @@ async fn a_message_carries_what_it_was_published_with() {
         second.publish_millis().map(i128::from),
         i128::try_from(millis).ok()
     );
+    let sent = "kv".len() + "payload".len() + "key".len();
+    assert_eq!(source.stats().received_bytes, sent as u64);
 }
 
 /// A message over 4 MiB, tonic's default limit, and one as large as the service allows.

@@ -2,8 +2,10 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
+use connector_core::{Checkpoint, Epoch};
 use gcp_emulator::{Answer, Body, Code, Fault, Method, Rule, pubsub::state::LateAcks};
 use gcp_wire::proto;
+use pubsub_source::SourceError;
 
 use crate::world::*;
 
@@ -224,4 +226,32 @@ async fn switched_off_while_running_what_waits_for_a_confirmation_comes_out() {
     seal(&mut source, 3).await;
     assert_eq!(source.stats().lease_seconds, 20);
     assert_eq!(commit(&mut source, 3).await.settled, 2);
+}
+
+/// What ends the source is no answer for single ids, whatever its details say of some of them.
+#[tokio::test(start_paused = true)]
+async fn a_refusal_for_good_confirms_no_acknowledgement_though_it_names_others() {
+    let world = exactly_once();
+    world.publish([1, 2]);
+    let mut source = world.source().build().unwrap();
+    read(&mut source, 2).await;
+    let first = world.record().deliveries[0].ack_id.to_string();
+    world
+        .emulator
+        .faults()
+        .add(
+            Rule::on(Method::Acknowledge).then(Fault::answer_with(move |_| {
+                let mut answer =
+                    Answer::ack_ids([(first.as_str(), "PERMANENT_FAILURE_INVALID_ACK_ID")]);
+                answer.code = Code::PermissionDenied;
+                answer
+            })),
+        );
+    seal(&mut source, 1).await;
+    let receipt = source.commit(Epoch::new(1));
+    let error = last_word(&mut source).await;
+    assert!(matches!(error, SourceError::Denied { .. }), "{error:?}");
+    let told = receipt.await;
+    assert!(told.is_err(), "{told:?}");
+    assert_eq!(world.acked(), 0);
 }

@@ -271,6 +271,57 @@ async fn states_of_two_readers_are_recognised_by_one_reader_of_both() {
     );
 }
 
+/// Ids are unique per topic, and two subscriptions of one topic deliver the same ones.
+#[tokio::test(start_paused = true)]
+async fn what_two_subscriptions_of_one_topic_deliver_has_a_fate_of_its_own_in_each() {
+    let world = World::new();
+    let create = |name| world.emulator.create_subscription(name, TOPIC, |_| {});
+    create(OTHER).unwrap();
+    world.publish(0..5);
+    let mut source = world.source_of(&BOTH).build().unwrap();
+    let twice = sorted([0, 1, 2, 3, 4].repeat(2));
+    let mut messages = Vec::new();
+    for _ in 0..10 {
+        messages.push(next(&mut source).await);
+    }
+    assert_eq!(sorted(messages.iter().map(number).collect()), twice);
+    let of_other = |message: &&pubsub_source::Message| message.subscription().as_str() == OTHER;
+    let given_back = messages.iter().find(of_other).unwrap();
+    let settled = source.settle(given_back.delivery(), Disposition::Nack);
+    settled.unwrap().await.unwrap();
+    let again = next(&mut source).await;
+    assert_eq!(again.id(), given_back.id());
+    assert_eq!(again.subscription(), given_back.subscription());
+
+    let state = seal(&mut source, 1).await;
+    assert_eq!(state.named(), 10);
+    drop(source);
+    // What the state names of one of them is recognised there, and only there.
+    let mut alone = world
+        .source_of(&[OTHER])
+        .restore([restored(1, &state)])
+        .build()
+        .unwrap();
+    nothing_for(&mut alone, SECOND * 120).await;
+    assert_eq!(alone.stats().recognised, 5);
+    let acked = |name| world.emulator.observe().subscription(name).acks;
+    assert_eq!((acked(SUBSCRIPTION), acked(OTHER)), (0, 5));
+}
+
+/// As many connections as there may be are shared by more subscriptions.
+#[tokio::test(start_paused = true)]
+async fn as_many_subscriptions_as_a_source_may_have_are_read_by_one() {
+    let world = World::new();
+    let names: Vec<String> = (0..4096)
+        .map(|number| format!("projects/demo-project/subscriptions/many-{number}"))
+        .collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    drop(world.source_of(&names).build_with_driver().unwrap());
+    let one_more = [&names[..], &[SUBSCRIPTION]].concat();
+    let error = world.source_of(&one_more).build_with_driver().unwrap_err();
+    assert!(error.to_string().contains("is 4097"), "{error}");
+}
+
 #[test]
 fn splits_of_one_subscription_keep_no_order_and_are_refused_with_it() {
     let name: SubscriptionName = SUBSCRIPTION.parse().unwrap();

@@ -126,7 +126,12 @@ async fn a_goaway_moves_the_stream_to_a_new_connection() {
 #[tokio::test(start_paused = true)]
 async fn later_requests_on_a_stream_are_empty_or_change_the_lease() {
     let world = World::new();
-    let mut source = world.source().first_outstanding(100).build().unwrap();
+    let mut source = world
+        .source()
+        .first_outstanding(100)
+        .outstanding_bytes(10_000_000)
+        .build()
+        .unwrap();
     for epoch in 1..=40 {
         world.publish([epoch]);
         read(&mut source, 1).await;
@@ -143,6 +148,7 @@ async fn later_requests_on_a_stream_are_empty_or_change_the_lease() {
         if call.stream.is_none() {
             first += 1;
             assert_eq!(request.max_outstanding_messages, 100);
+            assert_eq!(request.max_outstanding_bytes, 10_000_000);
             assert!(!request.client_id.is_empty());
         } else {
             later += 1;

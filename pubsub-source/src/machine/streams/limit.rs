@@ -24,8 +24,9 @@ impl Streams {
     /// when nothing is open at all, and only then where the order of keys is kept.
     pub(super) fn has_room(&self, slot: usize, told: u64) -> bool {
         let open = self.told();
-        let within = open + self.share(slot, told) <= self.bound;
-        let bytes = self.told_bytes() + self.share_of_bytes(slot);
+        // Saturates for bounds that are none.
+        let within = open.saturating_add(self.share(slot, told)) <= self.bound;
+        let bytes = self.told_bytes().saturating_add(self.share_of_bytes(slot));
         open == 0 || (!self.alone && within && self.bytes.is_none_or(|bound| bytes <= bound))
     }
 
@@ -33,13 +34,14 @@ impl Streams {
     pub(super) fn told_bytes(&self) -> u64 {
         let live = self.live().map(|live| live.told_bytes);
         live.chain(self.retiring.iter().map(|old| old.told_bytes))
-            .sum()
+            .fold(0, u64::saturating_add)
     }
 
     /// What all open streams are told together.
     pub(super) fn told(&self) -> u64 {
         let live = self.live().map(|live| live.told);
-        live.chain(self.retiring.iter().map(|old| old.told)).sum()
+        live.chain(self.retiring.iter().map(|old| old.told))
+            .fold(0, u64::saturating_add)
     }
 
     /// Tells a larger limit. It can be told only when a stream opens: a successor opens beside each
