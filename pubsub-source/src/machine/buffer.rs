@@ -250,7 +250,6 @@ impl Buffer {
     }
 
     /// Every message in the queue.
-    #[cfg(test)]
     pub(super) fn messages(&self) -> impl Iterator<Item = &Message> + '_ {
         self.parcels.iter().flat_map(|parcel| &parcel.messages)
     }

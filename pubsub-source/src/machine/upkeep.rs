@@ -1,6 +1,6 @@
 //! What happens by itself as time passes.
 
-use std::time::Instant;
+use std::{collections::BTreeSet, time::Instant};
 
 use connector_core::ledger::Outcome;
 
@@ -213,6 +213,7 @@ impl Machine {
     /// its commit reports it; the lease, the room and the ack id go.
     fn release_overdue(&mut self, now: Instant) {
         let before = self.deliveries.releasing();
+        let (mut waiting, mut in_hand) = (None, Vec::new());
         while let Some((batch, received)) = self.deliveries.oldest_from(self.hold_cursor) {
             let over = received.checked_add(self.settings.max_hold);
             if over.is_none_or(|over| over > now) {
@@ -231,13 +232,15 @@ impl Machine {
                             self.break_run(id, false);
                         }
                     }
-                    // A host that stands still keeps nothing from other subscribers either. What the
-                    // handle has of it must not come out any more.
+                    Stage::Buffered if self.deliveries.marks(id).has(Marks::LAPSED) => {}
+                    // A host that stands still keeps nothing from other subscribers either.
                     Stage::Buffered => {
-                        if !self.deliveries.marks(id).has(Marks::LAPSED) {
+                        let waiting = waiting.get_or_insert_with(|| self.waiting());
+                        if waiting.contains(&id) {
                             self.give_back(id, 0);
-                            self.revoked += 1;
                             self.unsifted = true;
+                        } else {
+                            in_hand.push(id);
                         }
                     }
                     Stage::Acking
@@ -250,6 +253,9 @@ impl Machine {
             }
             self.let_unleased_out(batch);
         }
+        // What the handle has taken it may have handed out, and not told yet: its epoch keeps it, as it
+        // keeps what lapses.
+        self.lapse_deliveries(&in_hand);
         // With those that wait behind one of them in the order of its key.
         let overdue = self.deliveries.releasing() - before;
         if overdue > 0 {
@@ -259,6 +265,14 @@ impl Machine {
                 limit: self.settings.max_hold,
             });
         }
+    }
+
+    /// The deliveries that the handle has not taken.
+    fn waiting(&self) -> BTreeSet<DeliveryId> {
+        let messages = self.buffer.messages();
+        messages
+            .map(|message| self.deliveries.current(message.delivery))
+            .collect()
     }
 
     /// Since when a checkpoint is awaited, and until when.
