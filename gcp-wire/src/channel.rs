@@ -17,7 +17,7 @@ use std::time::Duration;
 use http::uri::{Authority, Scheme};
 use prost::Message;
 
-pub use self::options::{ConnectionOptions, WireError};
+pub use self::options::{ConnectionOptions, PULL_WINDOW, WireError};
 pub use self::pull::{PullSendError, PullStream};
 pub use crate::grpc::EncodedBody;
 

@@ -10,6 +10,7 @@ mod headers;
 pub mod method;
 pub mod names;
 pub mod proto;
+pub mod pulled;
 mod rpc_metrics;
 pub mod status;
 
@@ -20,4 +21,5 @@ pub use credentials::{AuthHeaders, Credentials, CredentialsError, CredentialsSou
 pub use endpoint::{Endpoint, EndpointError, Service};
 pub use method::Method;
 pub use names::{NameError, QueueName, SnapshotName, SubscriptionName, TopicName};
+pub use pulled::PulledResponse;
 pub use status::{AckFailure, Code, DecodeFault, Fault, RpcError, Sent};

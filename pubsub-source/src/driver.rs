@@ -4,10 +4,12 @@ mod clock;
 mod fate;
 #[cfg(feature = "metrics")]
 mod figures;
+mod freshness;
 mod notices;
 mod performance;
 mod pull;
 mod request;
+mod response;
 mod verdict;
 
 pub(crate) use clock::{now, wall};
@@ -15,7 +17,7 @@ use fate::Farewell;
 pub(crate) use fate::Fate;
 pub(crate) use notices::tell_unread;
 #[cfg(test)]
-pub(crate) use pull::take_apart;
+pub(crate) use response::take_apart;
 
 use std::{
     collections::BTreeMap,

@@ -1,5 +1,6 @@
 //! What the source hands out.
 
+mod attributes;
 mod metadata;
 mod trace;
 
@@ -13,6 +14,9 @@ use std::{
 
 use bytes::Bytes;
 use gcp_wire::SubscriptionName;
+use smol_str::SmolStr;
+
+pub(crate) use attributes::Attributes;
 
 use crate::delivery::DeliveryId;
 
@@ -23,9 +27,10 @@ use crate::delivery::DeliveryId;
 #[derive(Clone)]
 pub struct Message {
     pub(crate) delivery: DeliveryId,
-    pub(crate) id: String,
+    /// The service's ids are short enough to need no memory of their own.
+    pub(crate) id: SmolStr,
     pub(crate) data: Bytes,
-    pub(crate) attributes: HashMap<String, String>,
+    pub(crate) attributes: Attributes,
     pub(crate) ordering_key: String,
     /// Nanoseconds since the Unix epoch, cut and never rounded up.
     pub(crate) published: Option<i64>,
@@ -55,13 +60,13 @@ impl Message {
     /// The attributes; an empty map when there are none.
     #[must_use]
     pub fn attributes(&self) -> &HashMap<String, String> {
-        &self.attributes
+        self.attributes.map()
     }
 
     /// One attribute.
     #[must_use]
     pub fn attribute(&self, key: &str) -> Option<&str> {
-        self.attributes.get(key).map(String::as_str)
+        self.attributes.get(key)
     }
 
     /// The ordering key; `None` when the message was published without one.
@@ -126,28 +131,16 @@ impl Message {
 
     /// The bytes of payload, attributes and key.
     pub(crate) fn bytes(&self) -> usize {
-        // A sum over all entries, in whatever order.
-        #[expect(
-            clippy::iter_over_hash_type,
-            reason = "addition does not mind the order"
-        )]
-        let attributes = {
-            let mut sum = 0;
-            for (key, value) in &self.attributes {
-                sum += key.len() + value.len();
-            }
-            sum
-        };
-        self.data.len() + self.ordering_key.len() + attributes
+        self.data.len() + self.ordering_key.len() + self.attributes.bytes()
     }
 
     #[cfg(test)]
     pub(crate) fn fake(number: u64, bytes: usize) -> Self {
         Self {
             delivery: DeliveryId::new(0, 0),
-            id: number.to_string(),
+            id: number.to_string().into(),
             data: vec![0; bytes].into(),
-            attributes: HashMap::new(),
+            attributes: Attributes::default(),
             ordering_key: String::new(),
             published: Some(0),
             attempt: 0,
@@ -210,7 +203,7 @@ mod tests {
     fn a_debug_print_holds_no_payload() {
         let mut message = Message::fake(7, 0);
         message.data = "secret".into();
-        message.attributes.insert("token".into(), "secret".into());
+        message.attributes = Attributes::fake("token", "secret");
         assert!(!format!("{message:?}").contains("secret"));
     }
 }

@@ -72,16 +72,19 @@ pub(super) fn decode<M: Message + Default>(
     method: &'static str,
     bytes: Bytes,
 ) -> Result<M, RpcError> {
-    M::decode(bytes).map_err(|error| {
-        let fault = DecodeFault::Malformed(error.to_string());
-        RpcError::new(
-            method,
-            Cause::Decode {
-                fault,
-                code: Code::Internal,
-            },
-        )
-    })
+    M::decode(bytes)
+        .map_err(|error| decode_error(method, DecodeFault::Malformed(error.to_string())))
+}
+
+/// An answer that cannot be read, which no code of the service says.
+pub(super) fn decode_error(method: &'static str, fault: DecodeFault) -> RpcError {
+    RpcError::new(
+        method,
+        Cause::Decode {
+            fault,
+            code: Code::Internal,
+        },
+    )
 }
 
 impl<'a> Call<'a> {
@@ -288,24 +291,11 @@ pub(super) fn send(
 pub(super) fn read_error(method: &'static str, fault: ReadFault<hyper::Error>) -> RpcError {
     match fault {
         ReadFault::Transport(error) => RpcError::from_transport(method, error).after_answer_began(),
-        ReadFault::Decode(fault) => RpcError::new(
-            method,
-            Cause::Decode {
-                fault,
-                code: Code::Internal,
-            },
-        ),
+        ReadFault::Decode(fault) => decode_error(method, fault),
         ReadFault::NoStatus => RpcError::new(method, Cause::Transport(TransportFault::NoStatus)),
     }
 }
 
 fn malformed(method: &'static str, what: &str) -> RpcError {
-    let fault = DecodeFault::Malformed(what.to_owned());
-    RpcError::new(
-        method,
-        Cause::Decode {
-            fault,
-            code: Code::Internal,
-        },
-    )
+    decode_error(method, DecodeFault::Malformed(what.to_owned()))
 }

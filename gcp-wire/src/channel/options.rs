@@ -193,6 +193,11 @@ pub enum WireError {
     },
 }
 
+/// The flow-control window of a pull stream, in bytes: what the server may send before it is read.
+///
+/// It is leased and unseen while it waits there, so it is no larger than keeps a fast stream going.
+pub const PULL_WINDOW: u32 = 2 << 20;
+
 /// The HTTP/2 windows of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Windows {
@@ -208,7 +213,7 @@ impl Windows {
 
     /// A stream's window is what the server may send before we read: leased, and unseen.
     pub(super) const fn pull(streams: usize) -> Self {
-        Self::fitting(streams, 2 << 20)
+        Self::fitting(streams, PULL_WINDOW)
     }
 
     /// Unread streams use up the connection's window, which then also holds back the answers that

@@ -11,14 +11,15 @@ use hyper::body::Incoming;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, timeout_at};
 
-use super::call::{Answer, decode, read_error, send};
+use super::call::{Answer, decode_error, read_error, send};
 use super::connect::Link;
 use super::{Kind, Shared};
 use crate::clock;
 use crate::grpc::{EncodedBody, Event, Reader, RequestBody, frame};
 use crate::headers;
 use crate::method::STREAMING_PULL;
-use crate::proto::pubsub::{StreamingPullRequest, StreamingPullResponse};
+use crate::proto::pubsub::StreamingPullRequest;
+use crate::pulled::PulledResponse;
 use crate::rpc_metrics;
 use crate::status::{Cause, Phase, Refusal, RpcError};
 
@@ -226,7 +227,7 @@ impl PullStream {
     /// # Cancel safety
     ///
     /// Dropping the future loses nothing; call again to go on.
-    pub async fn next(&mut self) -> Result<Option<StreamingPullResponse>, RpcError> {
+    pub async fn next(&mut self) -> Result<Option<PulledResponse>, RpcError> {
         poll_fn(|context| self.poll_response(context)).await
     }
 
@@ -238,7 +239,7 @@ impl PullStream {
     pub fn poll_response(
         &mut self,
         context: &mut Context<'_>,
-    ) -> Poll<Result<Option<StreamingPullResponse>, RpcError>> {
+    ) -> Poll<Result<Option<PulledResponse>, RpcError>> {
         loop {
             match &mut self.state {
                 State::Opening(answer) => match ready!(answer.as_mut().poll(context)) {
@@ -274,13 +275,11 @@ impl PullStream {
                         self.answered = true;
                         // The barrier: whatever a response contains, it must not take the
                         // stream's task down with it.
-                        return Poll::Ready(
-                            match catch_unwind(AssertUnwindSafe(|| decode(METHOD, bytes))) {
-                                Ok(Ok(response)) => Ok(Some(response)),
-                                Ok(Err(error)) => self.end(Err(error)),
-                                Err(_) => self.end(Err(RpcError::new(METHOD, Cause::Panicked))),
-                            },
-                        );
+                        return Poll::Ready(match catch_unwind(|| PulledResponse::decode(bytes)) {
+                            Ok(Ok(response)) => Ok(Some(response)),
+                            Ok(Err(fault)) => self.end(Err(decode_error(METHOD, fault))),
+                            Err(_) => self.end(Err(RpcError::new(METHOD, Cause::Panicked))),
+                        });
                     }
                     Ok(Event::End(Ok(()))) => return Poll::Ready(self.end(Ok(None))),
                     Ok(Event::End(Err(cause))) => {
@@ -358,8 +357,8 @@ impl PullStream {
 
     fn end(
         &mut self,
-        outcome: Result<Option<StreamingPullResponse>, RpcError>,
-    ) -> Result<Option<StreamingPullResponse>, RpcError> {
+        outcome: Result<Option<PulledResponse>, RpcError>,
+    ) -> Result<Option<PulledResponse>, RpcError> {
         self.state = State::Ended;
         self.requests = None;
         if let Err(error) = &outcome

@@ -354,7 +354,7 @@ async fn a_source_that_panics_ends_a_pull_stream_with_an_error_and_not_its_task(
     ] {
         let mut stream = pulls(Some(when)).open_pull(first()).await.unwrap();
         assert_eq!(stream.next().await.unwrap_err().fault(), fault);
-        assert_eq!(stream.next().await.unwrap(), None);
+        assert!(stream.next().await.unwrap().is_none());
     }
 }
 
@@ -428,7 +428,7 @@ async fn a_pull_stream_with_refused_credentials_is_opened_once_more() {
         (Code::Unauthenticated, Fault::Denied)
     );
     assert_eq!(source.asked.load(Ordering::SeqCst), 2);
-    assert_eq!(stream.next().await.unwrap(), None);
+    assert!(stream.next().await.unwrap().is_none());
 }
 
 #[tokio::test]

@@ -7,31 +7,27 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bytes::Bytes;
 use gcp_wire::{
-    Connection, PullSendError, PullStream, RpcError, SubscriptionName,
-    proto::pubsub::{PubsubMessage, ReceivedMessage, StreamingPullRequest, StreamingPullResponse},
+    Connection, PullSendError, PullStream, PulledResponse, RpcError, SubscriptionName,
+    proto::pubsub::StreamingPullRequest,
 };
 use tokio::sync::{mpsc, watch};
 
 use super::{
+    freshness::Freshness,
     notices::Journal,
     now,
+    response::take_apart,
     verdict::{self, StreamVerdict},
 };
 use crate::{
     delivery::DeliveryId,
-    machine::{AckIds, MessageKey, Pulled, StreamEnd, StreamId},
-    message::Message,
+    machine::{StreamEnd, StreamId},
     shared::Shared,
 };
 
 /// The version of the keepalive protocol in which the service answers pings.
 const PROTOCOL_VERSION: i64 = 1;
-
-/// A payload smaller than this part of its response is copied, so that a host that keeps one
-/// message does not keep the whole response in memory.
-const SMALL_PART: usize = 8;
 
 /// How often a waiting stream is looked at although nothing woke it. Whatever is found on such a
 /// look, or by being woken, came after the look before: without it, a message that arrived while
@@ -62,7 +58,7 @@ pub(super) struct Pull {
 /// What a stream's task woke up for.
 enum Event {
     Command(Option<Command>),
-    Response(Result<Option<StreamingPullResponse>, RpcError>),
+    Response(Result<Option<PulledResponse>, RpcError>),
     /// The server has begun to answer.
     Opened,
     /// Reading was allowed or forbidden.
@@ -128,12 +124,12 @@ impl Pull {
     /// `None` when the driver gave the stream up and knows its end.
     async fn read(&mut self, mut stream: PullStream) -> Option<StreamVerdict> {
         let mut gate = self.shared.reads();
-        let mut drained = now();
+        let mut freshness = Freshness::new(now());
         let mut open = false;
         loop {
             let reads = *gate.borrow_and_update();
             match self
-                .next(&mut stream, &mut gate, reads, &mut drained, &mut open)
+                .next(&mut stream, &mut gate, reads, &mut freshness, &mut open)
                 .await
             {
                 Event::Command(Some(Command::GiveUp)) => {
@@ -160,7 +156,8 @@ impl Pull {
                 }
                 Event::Gate | Event::Look => {}
                 Event::Response(Ok(Some(response))) => {
-                    if !self.hand_over(response, drained) {
+                    let sent = freshness.handle_read(now(), response.encoded_len() as u64);
+                    if !self.hand_over(&response, sent) {
                         return None;
                     }
                 }
@@ -179,7 +176,7 @@ impl Pull {
         stream: &mut PullStream,
         gate: &mut watch::Receiver<bool>,
         reads: bool,
-        drained: &mut Instant,
+        freshness: &mut Freshness,
         open: &mut bool,
     ) -> Event {
         let response = poll_fn(|cx| {
@@ -194,7 +191,7 @@ impl Pull {
             match polled {
                 Poll::Ready(response) => Poll::Ready(Event::Response(response)),
                 Poll::Pending => {
-                    *drained = now();
+                    freshness.handle_drained(now());
                     Poll::Pending
                 }
             }
@@ -210,18 +207,13 @@ impl Pull {
     }
 
     /// Answers whether the machine could take it.
-    fn hand_over(&self, response: StreamingPullResponse, leased_since: Instant) -> bool {
-        let properties = response.subscription_properties;
-        let exactly_once = properties.map(|these| these.exactly_once_delivery_enabled);
-        let ordered = properties.map(|these| these.message_ordering_enabled);
-        let mut received = response.received_messages;
+    fn hand_over(&self, response: &PulledResponse, leased_since: Instant) -> bool {
+        let mut from = 0;
         loop {
-            // A batch's deliveries are told apart by 16 bits.
-            let rest = (received.len() > DeliveryId::MAX_BATCH)
-                .then(|| received.split_off(DeliveryId::MAX_BATCH));
-            let mut pulled = take_apart(&self.subscription, received, leased_since);
-            pulled.exactly_once = exactly_once;
-            pulled.ordered = ordered;
+            // A batch's deliveries are told apart by few bits.
+            let part = from..response.len().min(from + DeliveryId::MAX_BATCH);
+            from = part.end;
+            let pulled = take_apart(&self.subscription, response, part, leased_since);
             let (now, random, stream) = (now(), fastrand::f64(), self.stream);
             let told = self.shared.with(|state| {
                 state.machine.handle_response(now, random, stream, pulled);
@@ -229,9 +221,8 @@ impl Pull {
             if told.is_err() {
                 return false;
             }
-            match rest {
-                Some(more) => received = more,
-                None => return true,
+            if from == response.len() {
+                return true;
             }
         }
     }
@@ -249,75 +240,5 @@ fn carry_out(stream: &mut PullStream, command: Command) -> Result<(), PullSendEr
             Ok(())
         }
         Command::GiveUp => Ok(()),
-    }
-}
-
-/// Takes a response apart, without the machine's lock.
-pub(crate) fn take_apart(
-    subscription: &SubscriptionName,
-    received: Vec<ReceivedMessage>,
-    leased_since: Instant,
-) -> Pulled {
-    let payloads: usize = received.iter().map(payload).sum();
-    let ack_bytes = received.iter().map(|one| one.ack_id.len()).sum();
-    let mut ack_ids = AckIds::with_capacity(received.len(), ack_bytes);
-    let mut messages = Vec::with_capacity(received.len());
-    let mut keys = Vec::with_capacity(received.len());
-    for one in received {
-        // Without its message a delivery is nothing; its lease runs out. The responses' own limit
-        // is far below what the ack ids can hold.
-        let Some(message) = one.message else { continue };
-        if !ack_ids.push(one.ack_id.as_bytes()) {
-            continue;
-        }
-        keys.push(MessageKey::of(&message.message_id));
-        messages.push(message_of(
-            subscription,
-            message,
-            one.delivery_attempt,
-            payloads,
-        ));
-    }
-    Pulled {
-        messages,
-        keys,
-        ack_ids,
-        leased_since,
-        exactly_once: None,
-        ordered: None,
-    }
-}
-
-fn payload(one: &ReceivedMessage) -> usize {
-    one.message.as_ref().map_or(0, |message| message.data.len())
-}
-
-fn message_of(
-    subscription: &SubscriptionName,
-    message: PubsubMessage,
-    attempt: i32,
-    payloads: usize,
-) -> Message {
-    let small = message.data.len().saturating_mul(SMALL_PART) < payloads;
-    let data = if small {
-        Bytes::copy_from_slice(&message.data)
-    } else {
-        message.data
-    };
-    let published = message.publish_time.map(|time| {
-        time.seconds
-            .saturating_mul(1_000_000_000)
-            .saturating_add(i64::from(time.nanos))
-    });
-    Message {
-        // The machine numbers it.
-        delivery: DeliveryId::new(0, 0),
-        id: message.message_id,
-        data,
-        attributes: message.attributes,
-        ordering_key: message.ordering_key,
-        published,
-        attempt: u32::try_from(attempt).unwrap_or(0),
-        subscription: subscription.clone(),
     }
 }

@@ -7,6 +7,8 @@ use std::{
 
 use connector_core::{Committed, Epoch, ledger::CommitId};
 use gcp_emulator::pubsub::proto::StreamingPullResponse;
+use gcp_wire::{PulledResponse, SubscriptionName};
+use prost::Message as _;
 
 use crate::{
     delivery::DeliveryId,
@@ -213,17 +215,22 @@ impl Client {
     }
 }
 
-/// Takes a response apart as the driver does.
-pub(super) fn take_apart(response: StreamingPullResponse, leased_since: Instant) -> Pulled {
+/// Takes a response of the one subscription apart as the driver does.
+pub(super) fn take_apart(response: &StreamingPullResponse, leased_since: Instant) -> Pulled {
     let subscription = SUBSCRIPTION.parse().unwrap();
-    let properties = response.subscription_properties;
-    let exactly_once = properties.map(|these| these.exactly_once_delivery_enabled);
-    let ordered = properties.map(|these| these.message_ordering_enabled);
-    let mut pulled =
-        crate::driver::take_apart(&subscription, response.received_messages, leased_since);
-    pulled.exactly_once = exactly_once;
-    pulled.ordered = ordered;
-    pulled
+    take_apart_of(&subscription, response, leased_since)
+}
+
+/// Takes a response apart as the driver does, by way of its bytes.
+pub(super) fn take_apart_of(
+    subscription: &SubscriptionName,
+    response: &StreamingPullResponse,
+    leased_since: Instant,
+) -> Pulled {
+    let response = PulledResponse::decode(response.encode_to_vec().into());
+    let response = response.expect("the server encodes well");
+    let all = 0..response.len();
+    crate::driver::take_apart(subscription, &response, all, leased_since)
 }
 
 /// Another key, for a planted bug.

@@ -120,7 +120,7 @@ impl World {
                 .newest
                 .insert(id.message_id.clone(), one.ack_id.clone());
         }
-        let mut pulled = take_apart(*response, leased_since);
+        let mut pulled = take_apart(&response, leased_since);
         match self.bug {
             Some(Bug::ExactlyOnceIgnored) => pulled.exactly_once = Some(false),
             Some(Bug::GuardIgnored) => {

@@ -8,7 +8,10 @@ use super::{
     reader::Stream,
     world::World,
 };
-use crate::machine::{Effect, Notice, StreamEnd, StreamId};
+use crate::{
+    machine::{Effect, Notice, StreamEnd, StreamId},
+    simulation::client::take_apart_of,
+};
 
 /// Turns of the drivers at one instant that are no loop.
 const TURNS_PER_INSTANT: u32 = 10_000;
@@ -111,7 +114,6 @@ impl World {
             stream.drained = now;
         }
         let opened = std::mem::replace(&mut stream.opened, true);
-        let properties = response.subscription_properties;
         // Sent before the acknowledgement took effect, read after it.
         let acked = &self.truth.acked;
         let crossed = unacked
@@ -119,13 +121,8 @@ impl World {
             .filter(|message| acked.contains(message));
         let crossed: Vec<_> = crossed.collect();
         self.truth.crossed.extend(crossed);
-        let mut pulled = crate::driver::take_apart(
-            &self.subscriptions[address.subscription],
-            response.received_messages,
-            leased_since,
-        );
-        pulled.exactly_once = properties.map(|these| these.exactly_once_delivery_enabled);
-        pulled.ordered = properties.map(|these| these.message_ordering_enabled);
+        let subscription = &self.subscriptions[address.subscription];
+        let pulled = take_apart_of(subscription, &response, leased_since);
         let split = self.split(address).expect("it has the stream");
         if !opened {
             split.machine.handle_opened(at, id);

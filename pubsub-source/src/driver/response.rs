@@ -1,0 +1,140 @@
+//! A response, taken apart without the machine's lock.
+
+use std::{ops::Range, time::Instant};
+
+use bytes::Bytes;
+use gcp_wire::{
+    PulledResponse, SubscriptionName,
+    pulled::{PulledDelivery, PulledMessage},
+};
+
+use crate::{
+    delivery::DeliveryId,
+    machine::{AckIds, MessageKey, Pulled},
+    message::{Attributes, Message},
+};
+
+/// A payload smaller than this part of its response is copied, so that a host that keeps one
+/// message does not keep the whole response in memory.
+const SMALL_PART: usize = 8;
+
+/// Takes a part of a response apart, by its deliveries' numbers.
+pub(crate) fn take_apart(
+    subscription: &SubscriptionName,
+    response: &PulledResponse,
+    part: Range<usize>,
+    leased_since: Instant,
+) -> Pulled {
+    let count = part.len();
+    let deliveries = || response.deliveries().skip(part.start).take(count);
+    let ack_bytes = deliveries().map(|one| one.ack_id().len()).sum();
+    let mut ack_ids = AckIds::with_capacity(count, ack_bytes);
+    let mut messages = Vec::with_capacity(count);
+    let mut keys = Vec::with_capacity(count);
+    for one in deliveries() {
+        // Without its message a delivery is nothing; its lease runs out. The responses' own limit
+        // is far below what the ack ids can hold.
+        let Some(message) = one.message() else {
+            continue;
+        };
+        if !ack_ids.push(one.ack_id()) {
+            continue;
+        }
+        keys.push(MessageKey::of(message.id()));
+        messages.push(message_of(subscription, response, &one, &message));
+    }
+    let properties = response.properties();
+    Pulled {
+        messages,
+        keys,
+        ack_ids,
+        leased_since,
+        exactly_once: properties.map(|these| these.exactly_once_delivery_enabled),
+        ordered: properties.map(|these| these.message_ordering_enabled),
+    }
+}
+
+fn message_of(
+    subscription: &SubscriptionName,
+    response: &PulledResponse,
+    delivery: &PulledDelivery<'_>,
+    message: &PulledMessage<'_>,
+) -> Message {
+    let small = message.data().len().saturating_mul(SMALL_PART) < response.encoded_len();
+    let data = if small {
+        Bytes::copy_from_slice(message.data())
+    } else {
+        message.share_data()
+    };
+    let published = message.publish_time().map(|time| {
+        time.seconds
+            .saturating_mul(1_000_000_000)
+            .saturating_add(i64::from(time.nanos))
+    });
+    Message {
+        // The machine numbers it.
+        delivery: DeliveryId::new(0, 0),
+        id: message.id().into(),
+        data,
+        attributes: Attributes::of(message.attributes()),
+        ordering_key: message.ordering_key().to_owned(),
+        published,
+        attempt: u32::try_from(delivery.delivery_attempt()).unwrap_or(0),
+        subscription: subscription.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gcp_wire::proto::pubsub::{PubsubMessage, ReceivedMessage, StreamingPullResponse};
+    use prost::Message as _;
+
+    use super::*;
+
+    fn response(sizes: &[usize]) -> PulledResponse {
+        let received = |(number, size): (usize, &usize)| ReceivedMessage {
+            ack_id: format!("ack-{number}"),
+            message: Some(PubsubMessage {
+                message_id: number.to_string(),
+                data: vec![7; *size].into(),
+                attributes: [("k".to_owned(), number.to_string())].into(),
+                ..PubsubMessage::default()
+            }),
+            delivery_attempt: 3,
+        };
+        let response = StreamingPullResponse {
+            received_messages: sizes.iter().enumerate().map(received).collect(),
+            ..StreamingPullResponse::default()
+        };
+        PulledResponse::decode(response.encode_to_vec().into()).unwrap()
+    }
+
+    fn taken(response: &PulledResponse, part: Range<usize>) -> Pulled {
+        let subscription = "projects/demo-project/subscriptions/s11".parse().unwrap();
+        take_apart(&subscription, response, part, crate::driver::now())
+    }
+
+    #[test]
+    fn a_part_has_its_messages_with_their_keys_and_ack_ids() {
+        let pulled = taken(&response(&[1; 10]), 3..5);
+        let ids: Vec<&str> = pulled.messages.iter().map(Message::id).collect();
+        assert_eq!(ids, ["3", "4"]);
+        assert_eq!(pulled.keys, [MessageKey::Number(3), MessageKey::Number(4)]);
+        assert_eq!(pulled.ack_ids.get(1), b"ack-4");
+        assert_eq!(pulled.messages[0].attribute("k"), Some("3"));
+        assert_eq!(pulled.messages[0].delivery_attempt(), Some(3));
+    }
+
+    #[test]
+    fn a_small_payload_does_not_keep_its_response() {
+        let response = response(&[100, 10_000]);
+        let pulled = taken(&response, 0..2);
+        let whole = |index: usize| {
+            let delivery = response.deliveries().nth(index).unwrap();
+            delivery.message().unwrap().data().as_ptr()
+        };
+        assert_eq!(pulled.messages[0].data(), &vec![7; 100]);
+        assert_ne!(pulled.messages[0].data().as_ptr(), whole(0));
+        assert_eq!(pulled.messages[1].data().as_ptr(), whole(1), "no copy");
+    }
+}
