@@ -14,6 +14,10 @@ use super::Flood;
 /// Digits of a message id, as the service's had in 2026.
 const ID_DIGITS: usize = 16;
 
+/// The id before the first. The service's ids do not begin with a zero, and clients that keep them
+/// as numbers are to be measured as they would be there.
+const BEFORE_FIRST: u64 = 1_000_000_000_000_000;
+
 /// One response, encoded once. Only the ids are written anew each time.
 #[derive(Debug)]
 pub(super) struct Block {
@@ -63,7 +67,7 @@ impl Block {
         let mut bytes = BytesMut::with_capacity(self.encoded.len());
         bytes.extend_from_slice(&self.encoded);
         for (index, place) in self.places.iter().enumerate() {
-            let mut number = first + index as u64 / 2;
+            let mut number = BEFORE_FIRST + first + index as u64 / 2;
             let digits = bytes.get_mut(*place..*place + ID_DIGITS);
             for digit in digits.into_iter().flatten().rev() {
                 *digit = b"0123456789"[usize::try_from(number % 10).unwrap_or(0)];
@@ -120,7 +124,7 @@ mod tests {
             assert_eq!(received.ack_id.len(), 176);
             let message = received.message.unwrap();
             assert_eq!(message.data.len(), 1024);
-            assert_eq!(message.message_id, format!("{number:016}"));
+            assert_eq!(message.message_id, (BEFORE_FIRST + number).to_string());
             assert!(received.ack_id.ends_with(&message.message_id));
         }
     }
