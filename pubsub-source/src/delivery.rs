@@ -43,6 +43,11 @@ impl DeliveryId {
         (split, Self(own))
     }
 
+    /// The delivery after this one in its batch, which has one.
+    pub(crate) const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+
     pub(crate) const fn batch(self) -> u64 {
         self.apart().1.0 >> INDEX_BITS
     }

@@ -146,12 +146,7 @@ impl HandOut {
         self.revoked = machine.revoked();
         let in_hand = self.in_hand.as_ref().map(InHand::delivery);
         let queued = self.messages.iter().map(|message| message.delivery);
-        let ends = in_hand
-            .into_iter()
-            .chain(queued)
-            .map(|delivery| machine.fresh_until(delivery));
-        // A lease that is not known is over.
-        self.fresh_until = ends.min().flatten();
+        self.fresh_until = machine.fresh_until(in_hand.into_iter().chain(queued));
     }
 
     /// The deliveries that were taken and not handed out.

@@ -11,6 +11,7 @@ mod acks;
 mod answers;
 mod arrivals;
 mod batch;
+mod batches;
 mod buffer;
 mod cadence;
 mod calls;

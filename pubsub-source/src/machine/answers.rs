@@ -102,15 +102,21 @@ impl Machine {
 
     fn acknowledged(&mut self, now: Instant, ids: Vec<DeliveryId>, attempts: u32, sent: Instant) {
         let slow = attempts > 1 || now.saturating_duration_since(sent) > SLOW;
+        // Mostly there is nothing to be said about an acknowledgement but that it is there.
+        let plain = !slow && self.settles.is_empty();
         let mut lapsed = Vec::new();
         let mut crossing = Vec::new();
         let mut published_by = i64::MIN;
         for id in ids {
-            let stage = self.deliveries.stage(id);
+            if plain && self.deliveries.settle_acked(id) {
+                self.count_ack(Stage::Acking, Outcome::Settled);
+                self.count_restored(id, Outcome::Settled);
+                continue;
+            }
+            let (stage, marks) = self.deliveries.stage_and_marks(id);
             if !is_acking(stage) {
                 continue;
             }
-            let marks = self.deliveries.marks(id);
             // An acknowledgement after the lease's end is accepted and may still do nothing; with
             // exactly-once delivery the service would have said so.
             let outcome = if marks.has(Marks::LAPSED) && !self.answers_for_each(sent) {

@@ -134,9 +134,7 @@ impl Machine {
         key: MessageKey,
         late: &mut Vec<MessageKey>,
     ) -> Option<DeliveryId> {
-        if let Some(id) = self.deliveries.find(&key)
-            && self.deliveries.start_ack(id, place)
-        {
+        if let Some(id) = self.deliveries.start_released(place, &key) {
             return Some(id);
         }
         if self.deliveries.settle_place(place, Outcome::Lapsed) {

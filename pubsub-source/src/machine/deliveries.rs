@@ -1,5 +1,6 @@
 //! Every delivery the source holds, by id and by message.
 
+mod acks;
 mod arrival;
 #[cfg(test)]
 mod invariants;
@@ -19,6 +20,7 @@ use hashbrown::HashTable;
 use super::{
     ack_ids::AckIds,
     batch::{Batch, Marks, Stage},
+    batches::Batches,
     key::MessageKey,
     saved_ack_ids::{AckIdsView, SavedAckIds},
 };
@@ -27,7 +29,7 @@ use crate::delivery::DeliveryId;
 /// All deliveries: in batches by id, in an index by message, in the ledger by epoch.
 #[derive(Debug)]
 pub(super) struct Deliveries {
-    batches: BTreeMap<u64, Box<Batch>>,
+    batches: Batches,
     next_batch: u64,
     /// The newest delivery of each held message. Never iterated.
     index: HashTable<DeliveryId>,
@@ -42,6 +44,8 @@ pub(super) struct Deliveries {
     releasing: usize,
     /// Batches that went since they were last asked for.
     emptied: Vec<u64>,
+    /// Where the next item of a committed epoch is looked for first.
+    expected: DeliveryId,
     /// No message that was handed out was published later.
     newest_out: i64,
     /// What states are to name beside the messages' ids.
@@ -52,7 +56,7 @@ impl Deliveries {
     pub(super) fn new(ledger: Ledger<MessageKey>, saves_ack_ids: bool) -> Self {
         Self {
             saved: saves_ack_ids.then(SavedAckIds::default),
-            batches: BTreeMap::new(),
+            batches: Batches::default(),
             next_batch: 0,
             index: HashTable::new(),
             ledger,
@@ -61,6 +65,7 @@ impl Deliveries {
             leased: 0,
             releasing: 0,
             emptied: Vec::new(),
+            expected: DeliveryId::new(0, 0),
             newest_out: i64::MIN,
         }
     }
@@ -94,7 +99,7 @@ impl Deliveries {
 
     /// Both with one look-up, for what is asked about very many deliveries.
     pub(super) fn stage_and_marks(&self, id: DeliveryId) -> (Stage, Marks) {
-        let batch = self.batches.get(&id.batch());
+        let batch = self.batches.get(id.batch());
         let batch = batch.filter(|batch| id.index() < batch.len());
         batch.map_or((Stage::Gone, Marks::default()), |batch| {
             (batch.stage(id.index()), batch.marks(id.index()))
@@ -102,7 +107,7 @@ impl Deliveries {
     }
 
     pub(super) fn ack_id(&self, id: DeliveryId) -> Option<&[u8]> {
-        let batch = self.batches.get(&id.batch())?;
+        let batch = self.batches.get(id.batch())?;
         (batch.stage(id.index()) != Stage::Gone).then(|| batch.ack_id(id.index()))
     }
 
@@ -113,7 +118,7 @@ impl Deliveries {
     /// Makes a buffered delivery part of the open epoch. Answers false when it is not buffered.
     pub(super) fn hand_out(&mut self, id: DeliveryId) -> bool {
         let id = self.current(id);
-        let Some(batch) = self.batches.get_mut(&id.batch()) else {
+        let Some(batch) = self.batches.get_mut(id.batch()) else {
             return false;
         };
         let stage = batch.stage(id.index());
@@ -148,7 +153,7 @@ impl Deliveries {
     /// Unix epoch.
     pub(super) fn published_by(&self, id: DeliveryId) -> i64 {
         self.batches
-            .get(&id.batch())
+            .get(id.batch())
             .map_or(i64::MIN, |batch| batch.published_by())
     }
 
@@ -157,29 +162,9 @@ impl Deliveries {
         self.newest_out
     }
 
-    /// Starts to acknowledge a delivery whose epoch is committed.
-    pub(super) fn start_ack(&mut self, id: DeliveryId, place: Place) -> bool {
-        let Some(batch) = self.batches.get_mut(&id.batch()) else {
-            return false;
-        };
-        if batch.stage(id.index()) != Stage::Out || batch.place(id.index()) != place {
-            return false;
-        }
-        batch.set_stage(id.index(), Stage::Acking);
-        true
-    }
-
-    /// Starts to acknowledge a buffered delivery of a message that a durable epoch names.
-    pub(super) fn start_re_ack(&mut self, id: DeliveryId) {
-        if let Some(batch) = self.batches.get_mut(&id.batch()) {
-            debug_assert_eq!(batch.stage(id.index()), Stage::Buffered);
-            batch.set_stage(id.index(), Stage::ReAcking);
-        }
-    }
-
     /// The epoch stage of a delivery that is out.
     pub(super) fn standing(&self, id: DeliveryId) -> Standing {
-        let Some(batch) = self.batches.get(&id.batch()) else {
+        let Some(batch) = self.batches.get(id.batch()) else {
             return Standing::Gone;
         };
         match batch.stage(id.index()) {
@@ -196,7 +181,7 @@ impl Deliveries {
     /// Notes that a delivery's lease ended. Answers the stage it was in, `Gone` when it had lapsed
     /// before.
     pub(super) fn lapse(&mut self, id: DeliveryId) -> Stage {
-        let Some(batch) = self.batches.get_mut(&id.batch()) else {
+        let Some(batch) = self.batches.get_mut(id.batch()) else {
             return Stage::Gone;
         };
         let stage = batch.stage(id.index());
@@ -222,7 +207,7 @@ impl Deliveries {
     }
 
     pub(super) fn mark_retried(&mut self, id: DeliveryId) {
-        if let Some(batch) = self.batches.get_mut(&id.batch())
+        if let Some(batch) = self.batches.get_mut(id.batch())
             && id.index() < batch.len()
         {
             batch.mark(id.index(), Marks::RETRIED);
@@ -232,17 +217,18 @@ impl Deliveries {
     /// Gives a delivery its verdict and forgets it. Answers its message's key, unless it is gone or
     /// was being given back.
     pub(super) fn settle(&mut self, id: DeliveryId, outcome: Outcome) -> Option<MessageKey> {
-        let stage = self.stage(id);
-        let marks = self.marks(id);
+        let (stage, marks) = self.stage_and_marks(id);
         let key = match stage {
             Stage::Gone => return None,
             Stage::Releasing | Stage::Superseded => None,
             Stage::Buffered | Stage::Out | Stage::Acking | Stage::HostAcking | Stage::ReAcking => {
-                self.unindex(id);
                 self.key(id).cloned()
             }
         };
-        let batch = self.batches.get_mut(&id.batch())?;
+        if let Some(key) = &key {
+            self.unindex_as(id, key.hash());
+        }
+        let batch = self.batches.get_mut(id.batch())?;
         match stage {
             Stage::Out | Stage::Acking => {
                 self.ledger.settle(batch.place(id.index()), outcome);
@@ -278,18 +264,18 @@ impl Deliveries {
         let Some(hash) = self.key(id).map(MessageKey::hash) else {
             return;
         };
+        self.unindex_as(id, hash);
+    }
+
+    fn unindex_as(&mut self, id: DeliveryId, hash: u64) {
         if let Ok(entry) = self.index.find_entry(hash, |held| *held == id) {
             entry.remove();
         }
     }
 
     fn drop_if_empty(&mut self, batch: u64) {
-        if self
-            .batches
-            .get(&batch)
-            .is_some_and(|held| held.live() == 0)
-        {
-            self.batches.remove(&batch);
+        if self.batches.get(batch).is_some_and(|held| held.live() == 0) {
+            self.batches.remove(batch);
             self.emptied.push(batch);
         }
     }
@@ -301,19 +287,19 @@ impl Deliveries {
 
     /// The ids of a batch's deliveries, gone ones included.
     pub(super) fn ids_of(&self, batch: u64) -> impl Iterator<Item = DeliveryId> + use<> {
-        let count = self.batches.get(&batch).map_or(0, |batch| batch.len());
+        let count = self.batches.get(batch).map_or(0, |batch| batch.len());
         ids(batch, count)
     }
 
     /// Every batch, oldest first.
     pub(super) fn batches(&self) -> impl Iterator<Item = u64> + '_ {
-        self.batches.keys().copied()
+        self.batches.iter().map(|(number, _)| number)
     }
 
     /// The oldest batch from `from` on, and when it was received.
     pub(super) fn oldest_from(&self, from: u64) -> Option<(u64, Instant)> {
-        let (number, batch) = self.batches.range(from..).next()?;
-        Some((*number, batch.received()))
+        let (number, batch) = self.batches.from(from).next()?;
+        Some((number, batch.received()))
     }
 
     /// Deliveries whose lease is ours.
@@ -361,11 +347,11 @@ fn ids(batch: u64, count: usize) -> impl Iterator<Item = DeliveryId> {
 }
 
 fn key_in<'a>(
-    batches: &'a BTreeMap<u64, Box<Batch>>,
+    batches: &'a Batches,
     ledger: &'a Ledger<MessageKey>,
     id: DeliveryId,
 ) -> Option<&'a MessageKey> {
-    let batch = batches.get(&id.batch())?;
+    let batch = batches.get(id.batch())?;
     match batch.stage(id.index()) {
         Stage::Buffered | Stage::HostAcking | Stage::ReAcking | Stage::Superseded => {
             batch.key(id.index())

@@ -41,21 +41,43 @@ impl Machine {
         self.buffer.take()
     }
 
-    /// Until when a message that the handle has taken may be handed out without asking again.
-    pub(crate) fn fresh_until(&self, delivery: DeliveryId) -> Option<Instant> {
-        let id = self.deliveries.current(delivery);
-        if self.deliveries.stage(id) == Stage::Superseded {
-            return self.unleased_until(id);
-        }
-        self.leases.ends(id.batch())
+    /// Until when messages that the handle has taken may all be handed out without asking again.
+    pub(crate) fn fresh_until(
+        &self,
+        deliveries: impl Iterator<Item = DeliveryId>,
+    ) -> Option<Instant> {
+        // Mostly all of one batch, which has one lease.
+        let mut known = None;
+        let ends = deliveries.map(|delivery| {
+            let id = self.deliveries.current(delivery);
+            if self.deliveries.stage(id) == Stage::Superseded {
+                return self.unleased_until(id);
+            }
+            match known {
+                Some((batch, ends)) if batch == id.batch() => ends,
+                Some(_) | None => {
+                    let ends = self.leases.ends(id.batch());
+                    known = Some((id.batch(), ends));
+                    ends
+                }
+            }
+        });
+        // A lease that is not known is over.
+        ends.min().flatten()
     }
 
     /// These deliveries, of messages the handle had taken, were handed out: they are part of the
     /// open epoch.
     pub(crate) fn hand_out(&mut self, now: Instant, deliveries: &[DeliveryId], left: Limits) {
-        for delivery in deliveries {
-            self.finish_whole(*delivery);
-            self.hand_out_one(*delivery);
+        if self.runs.is_none() && self.partials.is_empty() {
+            for delivery in deliveries {
+                self.deliveries.hand_out(*delivery);
+            }
+        } else {
+            for delivery in deliveries {
+                self.finish_whole(*delivery);
+                self.hand_out_one(*delivery);
+            }
         }
         self.stats.handed_out += deliveries.len() as u64;
         self.buffer.handle_left(now, left, deliveries.len());

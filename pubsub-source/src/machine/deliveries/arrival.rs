@@ -59,10 +59,7 @@ impl Deliveries {
             return Arrival::New;
         };
         let is_older = |batch: &Batch| batch.published_by() < published;
-        if batches
-            .get(&slot.batch())
-            .is_some_and(|batch| is_older(batch))
-        {
+        if batches.get(slot.batch()).is_some_and(is_older) {
             return Arrival::Namesake(*slot);
         }
         let held = std::mem::replace(slot, id);
@@ -70,7 +67,7 @@ impl Deliveries {
     }
 
     fn take_over(&mut self, held: DeliveryId, id: DeliveryId) -> Arrival {
-        let Some(old) = self.batches.get_mut(&held.batch()) else {
+        let Some(old) = self.batches.get_mut(held.batch()) else {
             unreachable!("what is indexed is held");
         };
         let stage = old.stage(held.index());
@@ -90,7 +87,7 @@ impl Deliveries {
         }
         self.drop_if_empty(held.batch());
 
-        let Some(new) = self.batches.get_mut(&id.batch()) else {
+        let Some(new) = self.batches.get_mut(id.batch()) else {
             unreachable!("a delivery that arrives was opened");
         };
         if stage != Stage::Buffered {

@@ -9,9 +9,9 @@ impl Deliveries {
     pub(in crate::machine) fn check_invariants(&self) {
         self.ledger.check_invariants();
         let (mut leased, mut releasing, mut indexed, mut in_ledger) = (0, 0, 0, 0);
-        for (number, batch) in &self.batches {
+        for (number, batch) in self.batches.iter() {
             let mut live = 0;
-            for id in ids(*number, batch.len()) {
+            for id in ids(number, batch.len()) {
                 let stage = batch.stage(id.index());
                 if stage == Stage::Gone {
                     continue;

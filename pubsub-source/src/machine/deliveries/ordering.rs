@@ -11,12 +11,12 @@ use crate::{
 impl Deliveries {
     /// The ordering key of a delivery whose batch is held, where order is kept.
     pub(in crate::machine) fn ordering_key(&self, id: DeliveryId) -> Option<KeyNo> {
-        self.batches.get(&id.batch())?.ordering_key(id.index())
+        self.batches.get(id.batch())?.ordering_key(id.index())
     }
 
     /// When a delivery was let through in its key.
     pub(in crate::machine) fn passage(&self, id: DeliveryId) -> Passage {
-        let batch = self.batches.get(&id.batch());
+        let batch = self.batches.get(id.batch());
         batch.map_or(Passage::default(), |batch| batch.passage(id.index()))
     }
 
@@ -26,14 +26,14 @@ impl Deliveries {
         key: KeyNo,
         passage: Passage,
     ) {
-        if let Some(batch) = self.batches.get_mut(&id.batch()) {
+        if let Some(batch) = self.batches.get_mut(id.batch()) {
             batch.set_ordering(id.index(), key, passage);
         }
     }
 
     /// Notes that a delivery that waits must not be handed out.
     pub(in crate::machine) fn mark_revoked(&mut self, id: DeliveryId) {
-        if let Some(batch) = self.batches.get_mut(&id.batch())
+        if let Some(batch) = self.batches.get_mut(id.batch())
             && id.index() < batch.len()
         {
             batch.mark(id.index(), Marks::REVOKED);
@@ -43,7 +43,7 @@ impl Deliveries {
     /// The ordering keys of everything that is held.
     pub(in crate::machine) fn ordering_keys(&self) -> BTreeSet<KeyNo> {
         let mut keys = BTreeSet::new();
-        for batch in self.batches.values() {
+        for (_, batch) in self.batches.iter() {
             for index in 0..batch.len() {
                 if batch.stage(index) != Stage::Gone {
                     keys.extend(batch.ordering_key(index));
@@ -60,7 +60,7 @@ impl Deliveries {
         let stage = self.stage(id);
         debug_assert!(matches!(stage, Stage::Buffered | Stage::Out));
         self.unindex(id);
-        let Some(batch) = self.batches.get_mut(&id.batch()) else {
+        let Some(batch) = self.batches.get_mut(id.batch()) else {
             return;
         };
         if !batch.marks(id.index()).has(Marks::LAPSED) {

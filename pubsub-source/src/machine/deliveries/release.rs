@@ -8,7 +8,7 @@ use crate::delivery::DeliveryId;
 impl Deliveries {
     /// Takes a delivery of the open epoch out of it, to be acknowledged now.
     pub(in crate::machine) fn start_host_ack(&mut self, id: DeliveryId) {
-        let Some(batch) = self.batches.get_mut(&id.batch()) else {
+        let Some(batch) = self.batches.get_mut(id.batch()) else {
             return;
         };
         let place = batch.place(id.index());
@@ -33,7 +33,7 @@ impl Deliveries {
             | Stage::Gone => return false,
         }
         self.unindex(id);
-        let Some(batch) = self.batches.get_mut(&id.batch()) else {
+        let Some(batch) = self.batches.get_mut(id.batch()) else {
             return false;
         };
         if stage == Stage::Out {
@@ -56,7 +56,7 @@ impl Deliveries {
             return false;
         }
         self.unindex(id);
-        if let Some(batch) = self.batches.get_mut(&id.batch()) {
+        if let Some(batch) = self.batches.get_mut(id.batch()) {
             let place = batch.place(id.index());
             batch.set_stage(id.index(), Stage::Releasing);
             if !batch.marks(id.index()).has(Marks::LAPSED) {
