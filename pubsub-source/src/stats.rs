@@ -37,8 +37,9 @@ pub struct Stats {
     pub dropped_behind: u64,
     /// Counter: deliveries that a durable epoch names, acknowledged and not handed out.
     pub recognised: u64,
-    /// Counter: deliveries given back because they were held longer than `max_hold`, handed out or
-    /// not, with those that waited behind them in the order of a key.
+    /// Counter: deliveries let go because they were held longer than `max_hold`, handed out or not, with
+    /// those that waited behind them in the order of a key. They are given back; one that the host may
+    /// have a part of is no longer extended.
     pub held_too_long: u64,
     /// Counter: ids that left the seen window early because it was full, and unfinished messages
     /// forgotten because there were more than 10,000.

@@ -257,7 +257,7 @@ impl Machine {
         // keeps what lapses.
         self.lapse_deliveries(&in_hand);
         // With those that wait behind one of them in the order of its key.
-        let overdue = self.deliveries.releasing() - before;
+        let overdue = in_hand.len() + (self.deliveries.releasing() - before);
         if overdue > 0 {
             self.stats.held_too_long += overdue as u64;
             self.tell(Notice::HeldTooLong {
