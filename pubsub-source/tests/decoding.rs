@@ -7,6 +7,8 @@
     reason = "a test that cannot go on fails, and spawns its drivers"
 )]
 
+#[path = "wire/listening.rs"]
+mod listening;
 #[path = "wire/world.rs"]
 #[expect(dead_code, reason = "shared with the tests of whole messages")]
 mod world;

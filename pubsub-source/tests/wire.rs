@@ -11,6 +11,9 @@
 #[path = "wire/world.rs"]
 mod world;
 
+#[path = "wire/listening.rs"]
+mod listening;
+
 #[path = "wire/log.rs"]
 mod log;
 

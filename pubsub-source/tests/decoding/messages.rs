@@ -18,7 +18,7 @@ use tracing::{
     span::{Attributes, Id, Record},
 };
 
-use crate::{lines::*, world::*};
+use crate::{lines::*, listening::listen, world::*};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const SPAN: &str = "00f067aa0ba902b7";
@@ -124,7 +124,7 @@ impl Subscriber for Spans {
 #[tokio::test(start_paused = true)]
 async fn a_span_continues_the_trace_that_the_message_was_published_in() {
     let spans = Spans::default();
-    let _listening = tracing::subscriber::set_default(spans.clone());
+    let _listening = listen(spans.clone());
     let world = World::new();
     let context = format!("00-{TRACE}-{SPAN}-01");
     let messages = [

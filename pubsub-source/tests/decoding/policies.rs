@@ -17,7 +17,7 @@ use tracing::{
     span::{Attributes, Id, Record},
 };
 
-use crate::{lines::*, world::*};
+use crate::{lines::*, listening::listen, world::*};
 
 const SECOND: Duration = Duration::from_secs(1);
 const DEAD: &str = "projects/demo-project/topics/dead";
@@ -141,7 +141,7 @@ async fn a_fault_behind_the_last_record_that_was_read_is_told_by_close() {
 async fn a_fault_behind_the_last_record_that_was_read_is_in_the_log_when_the_source_is_dropped() {
     for read in [false, true] {
         let warnings = Warnings::default();
-        let _listening = tracing::subscriber::set_default(warnings.clone());
+        let _listening = listen(warnings.clone());
         let world = World::new();
         let id = world.publish_lines(&["a", "!", "c"]);
         let mut host = Staging::start(world.source(), to_lines(), None);
@@ -202,7 +202,7 @@ async fn a_message_that_is_dropped_in_the_middle_belongs_to_the_epoch_of_its_las
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_dropped_messages_are_twenty_lines_in_the_log() {
     let warnings = Warnings::default();
-    let _listening = tracing::subscriber::set_default(warnings.clone());
+    let _listening = listen(warnings.clone());
     let world = World::new();
     world.publish(0..10_000);
     world.publish_lines(&["good"]);
@@ -233,7 +233,7 @@ async fn ten_thousand_dropped_messages_are_twenty_lines_in_the_log() {
 #[tokio::test(start_paused = true)]
 async fn a_nacked_message_goes_to_the_dead_letters_and_repeats_no_record() {
     let warnings = Warnings::default();
-    let _listening = tracing::subscriber::set_default(warnings.clone());
+    let _listening = listen(warnings.clone());
     let world = with_dead_letters();
     world.publish_lines(&["a", "b", "!", "c"]);
     world.publish_lines(&["after"]);

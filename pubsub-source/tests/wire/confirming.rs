@@ -5,7 +5,7 @@ use std::time::Duration;
 use connector_core::{Checkpoint, CheckpointError, Epoch};
 use gcp_emulator::{Code, Fault, Method, Rule};
 
-use crate::{log::Loud, world::*};
+use crate::{listening::listen, log::Loud, world::*};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -90,7 +90,7 @@ async fn a_receipt_waits_for_ever_where_nobody_asked_for_a_confirmation() {
 #[tokio::test(start_paused = true)]
 async fn a_commit_that_does_not_finish_says_what_it_waits_for() {
     let loud = Loud::default();
-    let _listening = tracing::subscriber::set_default(loud.clone());
+    let _listening = listen(loud.clone());
     let world = World::new();
     world.publish(0..7);
     let mut source = world.source().build().unwrap();

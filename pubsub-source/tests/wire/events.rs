@@ -5,14 +5,14 @@ use std::time::Duration;
 use connector_core::{Budget, Limits};
 use gcp_emulator::{Code, Fault, Method, Rule};
 
-use crate::{log::Loud, world::*};
+use crate::{listening::listen, log::Loud, world::*};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test(start_paused = true)]
 async fn routine_closure_of_streams_is_not_worth_a_line() {
     let loud = Loud::default();
-    let _listening = tracing::subscriber::set_default(loud.clone());
+    let _listening = listen(loud.clone());
     let world = World::with(|server| server.response_messages(3), |_| {});
     world.emulator.faults().add(
         Rule::on(Method::StreamingPull)
@@ -31,7 +31,7 @@ async fn routine_closure_of_streams_is_not_worth_a_line() {
 #[tokio::test(start_paused = true)]
 async fn an_outage_is_told_and_does_not_flood_the_log() {
     let loud = Loud::default();
-    let _listening = tracing::subscriber::set_default(loud.clone());
+    let _listening = listen(loud.clone());
     let world = World::new();
     world.emulator.refuse_connections(true).await.unwrap();
     let mut source = world.source().streams(4).build().unwrap();
@@ -50,7 +50,7 @@ async fn an_outage_is_told_and_does_not_flood_the_log() {
 #[tokio::test(start_paused = true)]
 async fn an_error_that_a_host_never_read_is_in_the_log_when_it_drops_the_source() {
     let loud = Loud::default();
-    let _listening = tracing::subscriber::set_default(loud.clone());
+    let _listening = listen(loud.clone());
     let world = World::new();
     let unread = |loud: &Loud| loud.matching("before its host read the error");
     for read in [false, true] {
@@ -74,7 +74,7 @@ async fn an_error_that_a_host_never_read_is_in_the_log_when_it_drops_the_source(
 #[tokio::test(start_paused = true)]
 async fn a_dropped_source_that_could_not_give_everything_back_says_so() {
     let loud = Loud::default();
-    let _listening = tracing::subscriber::set_default(loud.clone());
+    let _listening = listen(loud.clone());
     let world = World::new();
     world.publish(0..10);
     let mut source = world.source().build().unwrap();
@@ -93,7 +93,7 @@ async fn a_dropped_source_that_could_not_give_everything_back_says_so() {
 #[tokio::test(start_paused = true)]
 async fn a_seen_window_that_is_too_small_for_its_state_says_how_many_ids_it_lost() {
     let loud = Loud::default();
-    let _listening = tracing::subscriber::set_default(loud.clone());
+    let _listening = listen(loud.clone());
     let world = World::new();
     world.publish(0..5);
     let mut source = world.source().build().unwrap();
@@ -121,7 +121,7 @@ async fn a_seen_window_that_is_too_small_for_its_state_says_how_many_ids_it_lost
 #[tokio::test(start_paused = true)]
 async fn a_source_that_finds_no_room_in_a_shared_budget_names_who_has_it() {
     let loud = Loud::default();
-    let _listening = tracing::subscriber::set_default(loud.clone());
+    let _listening = listen(loud.clone());
     let world = World::with(|server| server.response_messages(10), |_| {})
         .with_other(|_| {})
         .with_both_published(0..200, 1000..1200);

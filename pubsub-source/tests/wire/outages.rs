@@ -6,7 +6,7 @@ use gcp_emulator::{Code, Fault, Method, Rule};
 use pubsub_source::SourceError;
 use tokio::time::Instant;
 
-use crate::{log::Loud, world::*};
+use crate::{listening::listen, log::Loud, world::*};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -17,7 +17,7 @@ fn exhausted() -> Fault {
 #[tokio::test(start_paused = true)]
 async fn a_quota_that_stays_used_up_is_told_and_tried_ever_more_slowly_for_as_long_as_it_takes() {
     let loud = Loud::default();
-    let _listening = tracing::subscriber::set_default(loud.clone());
+    let _listening = listen(loud.clone());
     let world = World::new();
     let rule = Rule::on(Method::StreamingPull).then(exhausted());
     let rule = world.emulator.faults().add(rule);

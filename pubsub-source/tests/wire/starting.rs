@@ -8,7 +8,7 @@ use pubsub_source::{
     Unrecorded,
 };
 
-use crate::{job::*, log::Loud, world::*};
+use crate::{job::*, listening::listen, log::Loud, world::*};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -273,7 +273,7 @@ async fn giving_back_what_cannot_be_decoded_needs_a_dead_letter_policy() {
 #[tokio::test(start_paused = true)]
 async fn what_may_surprise_about_a_start_is_in_the_log() {
     let loud = Loud::default();
-    let _listening = tracing::subscriber::set_default(loud.clone());
+    let _listening = listen(loud.clone());
     let world = World::new().with_other(|one| {
         one.dead_letter_policy = Some(DeadLetterPolicy {
             dead_letter_topic: TOPIC.to_owned(),

@@ -5,14 +5,14 @@ use std::time::Duration;
 use connector_core::{Checkpoint, Epoch};
 use gcp_emulator::{Code, Fault, Method, Rule};
 
-use crate::{log::Loud, world::*};
+use crate::{listening::listen, log::Loud, world::*};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test(start_paused = true)]
 async fn a_late_checkpoint_is_told_once_and_shows_as_the_age_of_what_is_held() {
     let loud = Loud::default();
-    let _listening = tracing::subscriber::set_default(loud.clone());
+    let _listening = listen(loud.clone());
     let world = World::new();
     world.publish([1]);
     let mut source = world.source().build().unwrap();
@@ -36,7 +36,7 @@ async fn a_late_checkpoint_is_told_once_and_shows_as_the_age_of_what_is_held() {
 #[tokio::test(start_paused = true)]
 async fn an_idle_host_is_not_late() {
     let loud = Loud::default();
-    let _listening = tracing::subscriber::set_default(loud.clone());
+    let _listening = listen(loud.clone());
     let world = World::new();
     let mut source = world.source().build().unwrap();
     nothing_for(&mut source, SECOND).await;
@@ -48,7 +48,7 @@ async fn an_idle_host_is_not_late() {
 #[tokio::test(start_paused = true)]
 async fn a_host_that_was_idle_is_late_once_something_waits_for_its_checkpoint() {
     let loud = Loud::default();
-    let _listening = tracing::subscriber::set_default(loud.clone());
+    let _listening = listen(loud.clone());
     let world = World::new();
     let mut source = world.source().build().unwrap();
     nothing_for(&mut source, SECOND).await;
@@ -75,7 +75,7 @@ async fn a_wait_of_zero_watches_nothing() {
 #[tokio::test(start_paused = true)]
 async fn checkpoints_that_are_far_apart_for_max_hold_are_told_before_anything_is_given_back() {
     let loud = Loud::default();
-    let _listening = tracing::subscriber::set_default(loud.clone());
+    let _listening = listen(loud.clone());
     let world = World::new();
     let mut source = world.source().max_hold(SECOND * 120).build().unwrap();
     let told = |loud: &Loud| loud.matching("Checkpoints are so far apart");
@@ -97,7 +97,7 @@ async fn checkpoints_that_are_far_apart_for_max_hold_are_told_before_anything_is
 #[tokio::test(start_paused = true)]
 async fn what_is_given_back_for_being_held_too_long_is_told_in_one_line() {
     let loud = Loud::default();
-    let _listening = tracing::subscriber::set_default(loud.clone());
+    let _listening = listen(loud.clone());
     let world = World::new();
     world.publish(0..500);
     let mut source = world.source().max_hold(SECOND * 120).build().unwrap();
