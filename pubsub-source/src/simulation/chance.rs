@@ -59,6 +59,7 @@ pub(super) const EVERYTHING: &[&str] = &[
     "the host stood still",
     "the order of keys was kept",
     "the process was suspended",
+    "the seen window overflowed",
     "the time of day was put back or forward",
     "two checkpoints were open at once",
     "two responses waited unread",

@@ -64,6 +64,8 @@ pub(super) struct Client {
     pub(super) acknowledged: BTreeSet<u64>,
     /// What was published by the time of the restored cut lies below this number.
     pub(super) published: u64,
+    /// Ids that left the seen window early, as far as that was counted here.
+    pub(super) overflowed: u64,
     /// How far each key has come out in the line of incarnations.
     pub(super) progress: AllProgress,
     /// What was handed out in the line of incarnations, up to now.
@@ -128,6 +130,7 @@ impl Client {
             confirmed: BTreeSet::new(),
             acknowledged: BTreeSet::new(),
             published: 0,
+            overflowed: 0,
             progress: AllProgress::new(),
             in_hand: None,
             unfinished: BTreeMap::new(),

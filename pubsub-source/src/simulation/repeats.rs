@@ -5,15 +5,33 @@ use std::time::Duration;
 use super::{Violation, order::Move, world::World};
 
 impl World {
+    /// Counts what left the seen window early since the last look. A later incarnation does not know of
+    /// it either: no state names it any more.
+    pub(super) fn note_overflow(&mut self) {
+        let at = self.base + self.now;
+        let Some(client) = &mut self.client else {
+            return;
+        };
+        let overflowed = client.machine.stats(at).seen_overflowed;
+        if overflowed > client.overflowed {
+            let more = overflowed - client.overflowed;
+            self.truth.overflowed += usize::try_from(more).unwrap_or(usize::MAX);
+            client.overflowed = overflowed;
+            self.chance.count("the seen window overflowed");
+        }
+    }
+
     /// Checks that a message may be handed out now.
     pub(super) fn check_hand_out(&mut self, number: u64) -> Result<(), Violation> {
         let at = self.base + self.now;
+        self.note_overflow();
         let Some(client) = &mut self.client else {
             return Ok(());
         };
         // What was given back for being held too long comes again as a new message by design, and
         // nobody outside knows which that is.
-        let excused = client.machine.stats(at).held_too_long > 0;
+        let stats = client.machine.stats(at);
+        let excused = stats.held_too_long > 0;
         if let Some(order) = &self.truth.order
             && order.has_key(number)
         {
@@ -37,7 +55,8 @@ impl World {
                 self.chance
                     .count("an acknowledged message of a key was delivered again");
             }
-            if known && !went_back && !excused && step != Some(Move::Again) {
+            let repeated = known && !went_back && !excused && step != Some(Move::Again);
+            if repeated && !self.truth.may_have_forgotten(number) {
                 return Err(format!(
                     "message {number} was handed out again, and nothing before it in its key"
                 ));
@@ -50,7 +69,8 @@ impl World {
         let durable = client.restored.contains(&number) || client.committed.contains(&number);
         // Ids are forgotten ten minutes of open stream after a restore or a lapse.
         let young = self.now - client.born < Duration::from_secs(600);
-        if durable && young && !excused && !self.truth.excuses(number) {
+        let repeated = durable && young && !excused && !self.truth.excuses(number);
+        if repeated && !self.truth.may_have_forgotten(number) {
             return Err(format!(
                 "message {number} was handed out again although a durable epoch covers it"
             ));

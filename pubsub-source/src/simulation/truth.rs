@@ -46,6 +46,9 @@ pub(super) struct Truth {
     pub(super) taken: BTreeSet<u64>,
     /// Settled by a host in an open epoch.
     pub(super) host_acked: BTreeSet<u64>,
+    /// Ids that left the seen window early, and the messages that came again for it.
+    pub(super) overflowed: usize,
+    pub(super) forgotten: BTreeSet<u64>,
     /// Acknowledgements that were answered OK without an effect.
     pub(super) effectless: BTreeSet<u64>,
     /// Deliveries that left the server before an acknowledgement took effect and arrived after.
@@ -77,6 +80,13 @@ impl Truth {
     /// or a delivery of it was under way while its acknowledgement took effect.
     pub(super) fn excuses(&self, number: u64) -> bool {
         self.effectless.contains(&number) || self.crossed.contains(&number)
+    }
+
+    /// Whether a message may have left the seen window early. Until it is covered again, every
+    /// incarnation may hand it out; but there are no more such messages than ids that left.
+    pub(super) fn may_have_forgotten(&mut self, number: u64) -> bool {
+        self.forgotten.insert(number);
+        self.forgotten.len() <= self.overflowed
     }
 
     /// Whether a message is done although no epoch may cover it.
