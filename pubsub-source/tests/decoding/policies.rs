@@ -165,7 +165,7 @@ async fn a_dropped_message_is_acknowledged_with_its_epoch_and_not_before() {
     for lines in [["first"], ["!"], ["third"]] {
         world.publish_lines(&lines);
     }
-    // One slot: a message that is neither handed out nor let go would block the others.
+    // A slot for each: none may be taken for good.
     let builder = world
         .source()
         .outstanding(3)
@@ -181,6 +181,27 @@ async fn a_dropped_message_is_acknowledged_with_its_epoch_and_not_before() {
     let stats = host.source.stats();
     assert_eq!((stats.decode_failures, stats.decode_dropped), (1, 1));
     assert_eq!((stats.without_records, stats.leased), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_message_frees_the_only_slot_with_its_epoch() {
+    let world = World::new();
+    for lines in [["!"], ["third"]] {
+        world.publish_lines(&lines);
+    }
+    let builder = world
+        .source()
+        .outstanding(1)
+        .first_outstanding(1)
+        .decode_failure(DecodeFailure::Drop);
+    let mut host = Staging::start(builder, to_lines(), None);
+    let early = tokio::time::timeout(SECOND * 5, host.read(1)).await;
+    assert!(early.is_err(), "the slot is taken: {:?}", host.staged);
+    assert_eq!(host.source.stats().decode_dropped, 1);
+    cut(&mut host.source, 1).await;
+    assert_eq!(committed(&mut host.source, 1).await.settled, 1);
+    host.read(1).await;
+    assert_eq!(host.staged, ["third"]);
 }
 
 #[tokio::test(start_paused = true)]
