@@ -126,12 +126,12 @@ impl Message {
     /// rest, so that empty messages are not free.
     pub(crate) fn size(&self) -> usize {
         const FLAT: usize = 64;
-        FLAT + self.bytes()
+        FLAT + self.data.len() + self.ordering_key.len() + self.attributes.bytes()
     }
 
     /// The bytes of payload, attributes and key.
     pub(crate) fn bytes(&self) -> usize {
-        self.data.len() + self.ordering_key.len() + self.attributes.bytes()
+        self.data.len() + self.ordering_key.len() + self.attributes.text()
     }
 
     #[cfg(test)]

@@ -57,6 +57,14 @@ impl Attributes {
         self.0.as_ref().map_or(0, |given| given.encoded.len())
     }
 
+    /// The bytes of their keys and values.
+    pub(crate) fn text(&self) -> usize {
+        self.0.as_ref().map_or(0, |given| {
+            let entries = pulled::Attributes::new(&given.encoded).iter();
+            entries.map(|(key, value)| key.len() + value.len()).sum()
+        })
+    }
+
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.map().len()
