@@ -140,7 +140,7 @@ fn a_runtime_that_is_gone_fails_the_checkpoint_and_close_instead_of_hanging_them
 async fn a_sink_dropped_with_records_on_their_way_says_so_and_one_that_owes_nothing_does_not() {
     let world = World::new();
     let lines = Lines::default();
-    let _scope = tracing::subscriber::set_default(lines.clone());
+    let _scope = crate::listening::listen(lines.clone());
     let mut idle = world.sink().build().unwrap();
     send(&mut idle, [order("1")]).await.unwrap();
     drop(idle);
@@ -215,7 +215,7 @@ async fn a_budget_is_shared_and_given_back_in_full() {
 async fn a_sink_that_waits_long_for_room_says_so() {
     let world = World::new();
     let lines = Lines::default();
-    let _scope = tracing::subscriber::set_default(lines.clone());
+    let _scope = crate::listening::listen(lines.clone());
     let slow = Fault::Delay(15 * SECOND);
     world
         .emulator

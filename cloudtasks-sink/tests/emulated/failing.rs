@@ -26,7 +26,7 @@ fn every(fault: Fault) -> Rule {
 async fn an_outage_of_three_seconds_loses_nothing_and_floods_no_log() {
     let world = World::new();
     let lines = Lines::default();
-    let _scope = tracing::subscriber::set_default(lines.clone());
+    let _scope = crate::listening::listen(lines.clone());
     world.emulator.refuse_connections(true).await.unwrap();
     let mut sink = world.sink().build().unwrap();
     for order in orders(0..10) {

@@ -11,6 +11,8 @@ mod checkpoints;
 mod closing;
 mod creating;
 mod failing;
+#[path = "../../../pubsub-source/tests/wire/listening.rs"]
+mod listening;
 mod naming;
 mod operations;
 mod pacing;

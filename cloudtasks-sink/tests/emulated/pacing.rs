@@ -127,7 +127,7 @@ async fn tasks_that_wait_long_for_a_stream_are_told_once_with_the_rule() {
         .faults()
         .add(Rule::on(Method::CreateTask).then(slow));
     let lines = Lines::default();
-    let _told = tracing::subscriber::set_default(lines.clone());
+    let _told = crate::listening::listen(lines.clone());
     let mut sink = world.sink().build().unwrap();
     send(&mut sink, orders(0..250)).await.unwrap();
     assert_eq!(lines.count(), 0, "half a minute is not over");
@@ -141,7 +141,7 @@ async fn tasks_that_wait_long_for_a_stream_are_told_once_with_the_rule() {
 async fn a_cap_above_what_the_channels_carry_is_told_when_it_was_set_by_hand() {
     let world = World::new();
     let lines = Lines::default();
-    let _told = tracing::subscriber::set_default(lines.clone());
+    let _told = crate::listening::listen(lines.clone());
     drop(world.sink().build().unwrap());
     assert_eq!(lines.count(), 0, "the default is not the host's doing");
     drop(world.sink().in_flight(100).build().unwrap());

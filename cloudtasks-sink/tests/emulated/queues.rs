@@ -80,7 +80,7 @@ async fn a_paused_or_disabled_queue_takes_tasks_and_is_told() {
         let world = World::new();
         set(&world, state);
         let lines = Lines::default();
-        let _told = tracing::subscriber::set_default(lines.clone());
+        let _told = crate::listening::listen(lines.clone());
         let mut sink = world.sink().build().unwrap();
         send(&mut sink, orders(0..5)).await.unwrap();
         assert_eq!(world.bodies(Q1).len(), 5);
@@ -93,7 +93,7 @@ async fn a_paused_or_disabled_queue_takes_tasks_and_is_told() {
 async fn a_change_of_a_queue_is_seen_within_five_minutes_and_told_once() {
     let world = World::new();
     let lines = Lines::default();
-    let _told = tracing::subscriber::set_default(lines.clone());
+    let _told = crate::listening::listen(lines.clone());
     let mut sink = world.sink().build().unwrap();
     send(&mut sink, orders(0..1)).await.unwrap();
     assert_eq!((sink.stats().queues_stopped, lines.count()), (0, 0));
@@ -182,7 +182,7 @@ async fn a_queue_that_may_not_be_looked_at_is_told_once_and_used() {
         .faults()
         .add(Rule::on(Method::GetQueue).then(denied));
     let lines = Lines::default();
-    let _told = tracing::subscriber::set_default(lines.clone());
+    let _told = crate::listening::listen(lines.clone());
     let mut sink = world.sink().build().unwrap();
     send(&mut sink, orders(0..5)).await.unwrap();
     assert_eq!(world.bodies(Q1).len(), 5);

@@ -78,7 +78,7 @@ async fn every_call_has_a_span_that_names_its_queue_and_its_outcome() {
         let rule = Rule::on(method).once().then(unavailable);
         world.emulator.faults().add(rule);
         let spans = Spans::default();
-        let _kept = tracing::subscriber::set_default(spans.clone());
+        let _kept = crate::listening::listen(spans.clone());
         let mut sink = world.sink().instance("orders");
         if let Some(size) = size {
             sink = sink.batching(size);

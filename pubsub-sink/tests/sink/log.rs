@@ -16,7 +16,7 @@ impl Log {
     /// Collects on this thread until the guard is dropped.
     pub(crate) fn collect() -> (Self, tracing::subscriber::DefaultGuard) {
         let log = Self::default();
-        let guard = tracing::subscriber::set_default(log.clone());
+        let guard = crate::listening::listen(log.clone());
         (log, guard)
     }
 

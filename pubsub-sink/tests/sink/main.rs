@@ -11,6 +11,8 @@ mod documents;
 mod faults;
 mod layers;
 mod limits;
+#[path = "../../../pubsub-source/tests/wire/listening.rs"]
+mod listening;
 mod log;
 mod order;
 mod outages;

@@ -60,7 +60,7 @@ async fn every_publish_request_has_a_span_with_its_topic_its_size_and_its_outcom
     let unavailable = Fault::answer(Code::Unavailable, "not now");
     world.fault(Rule::on(Method::Publish).once().then(unavailable));
     let spans = Spans::default();
-    let _kept = tracing::subscriber::set_default(spans.clone());
+    let _kept = crate::listening::listen(spans.clone());
     let mut sink = world.builder().instance("orders").build().unwrap();
     sink.feed(record("events", "x")).await.unwrap();
     sink.close().await.unwrap();

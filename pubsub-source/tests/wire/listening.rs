@@ -39,7 +39,7 @@ impl Subscriber for Open {
 ///
 /// While it is the only one, a place in the code that another test's thread comes by first, where nobody
 /// listens, would count as of no interest to anyone. So somebody listens everywhere.
-pub fn listen(subscriber: impl Subscriber + Send + Sync + 'static) -> DefaultGuard {
+pub(crate) fn listen(subscriber: impl Subscriber + Send + Sync + 'static) -> DefaultGuard {
     static EVERYWHERE: Once = Once::new();
     EVERYWHERE.call_once(|| set_global_default(Open).unwrap());
     set_default(subscriber)

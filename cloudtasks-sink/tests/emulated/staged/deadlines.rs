@@ -312,7 +312,7 @@ async fn what_an_operator_decides_is_written_to_the_log() {
     let mut second = run(stage.sink().restore(Some(durable)).keep_expired());
     pass(SECOND).await;
     let lines = Lines::default();
-    let _log = tracing::subscriber::set_default(lines.clone());
+    let _log = crate::listening::listen(lines.clone());
     let decisions = [
         Resolution::Force,
         Resolution::Discard,
