@@ -42,6 +42,7 @@ impl Machine {
     /// The server began to answer a stream.
     pub(crate) fn handle_opened(&mut self, now: Instant, stream: StreamId) {
         self.streams.handle_opened(now, stream);
+        self.outage.opened(now);
         self.note_open(now);
     }
 
