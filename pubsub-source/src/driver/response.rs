@@ -31,6 +31,7 @@ pub(crate) fn take_apart(
     let mut ack_ids = AckIds::with_capacity(count, ack_bytes);
     let mut messages = Vec::with_capacity(count);
     let mut keys = Vec::with_capacity(count);
+    let mut bytes = 0;
     for one in deliveries() {
         // Without its message a delivery is nothing; its lease runs out. The responses' own limit
         // is far below what the ack ids can hold.
@@ -41,13 +42,16 @@ pub(crate) fn take_apart(
             continue;
         }
         keys.push(MessageKey::of(message.id()));
-        messages.push(message_of(subscription, response, &one, &message));
+        let message = message_of(subscription, response, &one, &message);
+        bytes += message.bytes() as u64;
+        messages.push(message);
     }
     let properties = response.properties();
     Pulled {
         messages,
         keys,
         ack_ids,
+        bytes,
         leased_since,
         exactly_once: properties.map(|these| these.exactly_once_delivery_enabled),
         ordered: properties.map(|these| these.message_ordering_enabled),

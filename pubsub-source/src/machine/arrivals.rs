@@ -29,8 +29,9 @@ pub(crate) struct Pulled {
     pub(crate) keys: Vec<MessageKey>,
     /// The ack id of each message.
     pub(crate) ack_ids: AckIds,
-    /// The last instant at which nothing was left to read: the server sent this no earlier, give
-    /// or take its way here.
+    /// Bytes of payloads, attributes and keys.
+    pub(crate) bytes: u64,
+    /// The server sent this no earlier, as far as what was read before tells.
     pub(crate) leased_since: Instant,
     /// What the response says about the subscription, when it says something.
     pub(crate) exactly_once: Option<bool>,
@@ -81,10 +82,12 @@ impl Machine {
             mut messages,
             keys,
             ack_ids,
+            bytes,
             leased_since,
             exactly_once: _,
             ordered: _,
         } = pulled;
+        self.stats.received_bytes += bytes;
         let published = |message: &Message| message.published.unwrap_or(i64::MIN);
         let published_by = messages.iter().map(published).max().unwrap_or(i64::MIN);
         let batch = self.deliveries.open(now, published_by, keys, ack_ids);
@@ -94,7 +97,6 @@ impl Machine {
         messages.retain_mut(|message| {
             message.delivery = DeliveryId::new(batch, index);
             index = index.wrapping_add(1);
-            self.stats.received_bytes += message.bytes() as u64;
             let published = published(message);
             if self.runs.is_some() && !message.ordering_key.is_empty() {
                 self.arrive_in_order(now, leased_since, message, published)

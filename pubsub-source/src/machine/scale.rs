@@ -82,6 +82,7 @@ impl Scale {
                 messages,
                 keys,
                 ack_ids,
+                bytes: 0,
                 leased_since: self.now,
                 exactly_once: None,
                 ordered: None,

@@ -108,6 +108,7 @@ impl Bench {
             messages: numbers.clone().map(message).collect(),
             keys: numbers.map(MessageKey::Number).collect(),
             ack_ids,
+            bytes: 0,
             leased_since: self.now,
             exactly_once: Some(self.exactly_once),
             ordered: None,

@@ -60,6 +60,7 @@ impl Open {
             messages: vec![message],
             keys: vec![MessageKey::Number(self.next)],
             ack_ids,
+            bytes: 0,
             leased_since: self.now.checked_sub(under_way).unwrap(),
             exactly_once: None,
             ordered: None,
