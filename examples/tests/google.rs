@@ -113,7 +113,7 @@ const MOST_MIB: f64 = 150.0;
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_lost_by_a_job_that_is_killed_again_and_again_on_a_bad_way_to_the_server() {
     let seconds = std::env::var("SOAK_SECS").ok();
-    let seconds = seconds.map_or(60, |seconds| seconds.parse().unwrap());
+    let seconds = seconds.map_or(90, |seconds| seconds.parse().unwrap());
     let google = GoogleEmulator::running_or_started();
     let way = Way::to(&google.address, Duration::from_secs(seconds)).await;
     let orders = RATE * seconds;

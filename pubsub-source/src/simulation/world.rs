@@ -292,10 +292,6 @@ impl World {
         if self.settings.saved_deliveries == SavedDeliveries::AckIds {
             // It gives the same ack ids again too, which no real service does: a saved one must be
             // over, or it acknowledges a message that has nothing to do with it.
-            self.now += Duration::from_secs(60);
-        }
-        if self.settings.saved_deliveries == SavedDeliveries::AckIds {
-            // It gives the same ack ids again too, which a state may name while their leases last.
             self.now += self.settings.max_extension.max(LONGEST_LEAST_LEASE);
         }
         self.retire();
