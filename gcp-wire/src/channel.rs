@@ -29,7 +29,7 @@ use self::slot::Slot;
 use crate::credentials::Credentials;
 use crate::endpoint::{Endpoint, Reach};
 use crate::headers::Head;
-use crate::method::Method;
+use crate::method::{FromAnswer, Method};
 use crate::proto::pubsub::StreamingPullRequest;
 use crate::status::{Cause, Refusal, RpcError};
 
@@ -204,7 +204,7 @@ impl Connection {
     ) -> Result<Res, RpcError>
     where
         Req: Message,
-        Res: Message + Default,
+        Res: FromAnswer,
     {
         let body = EncodedBody::encode(&request);
         drop(request);
@@ -230,7 +230,7 @@ impl Connection {
         deadline: Duration,
     ) -> Result<Res, RpcError>
     where
-        Res: Message + Default,
+        Res: FromAnswer,
     {
         call::unary(&self.shared, method, routing, body, deadline).await
     }

@@ -10,6 +10,7 @@ mod headers;
 pub mod method;
 pub mod names;
 pub mod proto;
+pub mod published;
 pub mod pulled;
 mod rpc_metrics;
 pub mod status;
@@ -19,7 +20,8 @@ pub use channel::{
 };
 pub use credentials::{AuthHeaders, Credentials, CredentialsError, CredentialsSource};
 pub use endpoint::{Endpoint, EndpointError, Service};
-pub use method::Method;
+pub use method::{FromAnswer, Method};
 pub use names::{NameError, QueueName, SnapshotName, SubscriptionName, TopicName};
+pub use published::PublishedIds;
 pub use pulled::PulledResponse;
 pub use status::{AckFailure, Code, DecodeFault, Fault, RpcError, Sent};

@@ -3,7 +3,29 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use bytes::Bytes;
+use prost::Message;
+
 use crate::proto::{longrunning, pubsub, tasks};
+use crate::published::PublishedIds;
+use crate::status::DecodeFault;
+
+/// What the bytes of an answer are read as: every message is, and types that keep the bytes.
+pub trait FromAnswer: Sized {
+    /// Reads an encoded answer.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeFault::Malformed`]; the text names the field where that is known, and holds nothing
+    /// of its value.
+    fn from_answer(bytes: Bytes) -> Result<Self, DecodeFault>;
+}
+
+impl<M: Message + Default> FromAnswer for M {
+    fn from_answer(bytes: Bytes) -> Result<Self, DecodeFault> {
+        Self::decode(bytes).map_err(|error| DecodeFault::Malformed(error.to_string()))
+    }
+}
 
 /// One RPC: what it takes, what it answers, where it is, and by which field it is routed.
 ///
@@ -72,7 +94,7 @@ macro_rules! methods {
 
 methods! {
     "google.pubsub.v1.Publisher":
-    PUBLISH = "Publish" by "topic", pubsub::PublishRequest => pubsub::PublishResponse;
+    PUBLISH = "Publish" by "topic", pubsub::PublishRequest => PublishedIds;
     CREATE_TOPIC = "CreateTopic" by "name", pubsub::Topic => pubsub::Topic;
     GET_TOPIC = "GetTopic" by "topic", pubsub::GetTopicRequest => pubsub::Topic;
     UPDATE_TOPIC = "UpdateTopic" by "topic.name", pubsub::UpdateTopicRequest => pubsub::Topic;

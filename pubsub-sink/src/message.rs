@@ -34,9 +34,12 @@ use serde::Serialize;
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct PublishMessage {
     payload: Bytes,
-    attributes: BTreeMap<String, String>,
+    /// None for none: most messages have no attributes, and pay nothing for those they do not have.
+    attributes: Option<Box<BTreeMap<String, String>>>,
     ordering_key: String,
 }
+
+static NO_ATTRIBUTES: BTreeMap<String, String> = BTreeMap::new();
 
 impl PublishMessage {
     /// A message with the given payload, without attributes or ordering key.
@@ -61,7 +64,8 @@ impl PublishMessage {
     /// Adds an attribute. A second one of the same name replaces the first.
     #[must_use]
     pub fn attribute(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
-        self.attributes.insert(key.into(), value.into());
+        let attributes = self.attributes.get_or_insert_default();
+        attributes.insert(key.into(), value.into());
         self
     }
 
@@ -84,7 +88,7 @@ impl PublishMessage {
     /// The attributes.
     #[must_use]
     pub fn attributes(&self) -> &BTreeMap<String, String> {
-        &self.attributes
+        self.attributes.as_deref().unwrap_or(&NO_ATTRIBUTES)
     }
 
     /// The ordering key, if there is one.
@@ -99,7 +103,7 @@ impl fmt::Debug for PublishMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PublishMessage")
             .field("payload_bytes", &self.payload.len())
-            .field("attributes", &self.attributes.len())
+            .field("attributes", &self.attributes().len())
             .field("ordering_key", &self.ordering_key)
             .finish()
     }

@@ -262,6 +262,14 @@ impl Shared {
         Ok(result)
     }
 
+    /// Does something with the machine that concerns nobody but it: that leaves nothing more to do
+    /// and nothing to tell. Answers what `act` does; false when a panic left the state unusable.
+    pub(crate) fn quietly(&self, act: impl FnOnce(&mut Machine) -> bool) -> bool {
+        self.state
+            .lock()
+            .is_ok_and(|mut state| act(&mut state.machine))
+    }
+
     /// A panic left the machine half changed: nothing is asked of it any more, and whoever waits is
     /// told, since nobody else would.
     fn break_off(&self, mut state: MutexGuard<'_, State>) -> SinkError {

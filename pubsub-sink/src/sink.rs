@@ -50,6 +50,8 @@ pub struct PubsubSink<R> {
     trace: Option<TraceOf<R>>,
     /// The next record has its room.
     admitted: bool,
+    /// How much more is taken before the host's task is asked whether others have their turn.
+    turn: usize,
     /// The machine knows that the host waits for room.
     waiting: bool,
     /// The terminal error was given out; from now on it is the cause of `Closed`.
@@ -108,6 +110,7 @@ impl<R> PubsubSink<R> {
             minting,
             identity_attributes,
             admitted: false,
+            turn: 0,
             waiting: false,
             told: false,
             flushing: None,

@@ -7,10 +7,7 @@ use crate::PublishMessage;
 /// Says in which trace a record is published.
 pub(crate) type TraceOf<R> = Box<dyn FnMut(&R) -> Option<TraceContext> + Send>;
 
-/// The message with its position in a trace, if it has one.
-pub(crate) fn traced(message: PublishMessage, context: Option<TraceContext>) -> PublishMessage {
-    match context {
-        Some(context) => message.attribute(TRACEPARENT, context.to_string()),
-        None => message,
-    }
+/// The message with its position in a trace.
+pub(crate) fn traced(message: PublishMessage, context: &TraceContext) -> PublishMessage {
+    message.attribute(TRACEPARENT, context.to_string())
 }

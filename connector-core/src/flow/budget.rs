@@ -171,6 +171,9 @@ impl Inner {
     }
 
     fn admit(&mut self, id: u64) -> bool {
+        if self.is_unshared() {
+            return self.admit_alone(id);
+        }
         let Some(member) = self.members.get(&id) else {
             return false;
         };
@@ -188,10 +191,27 @@ impl Inner {
         admitted
     }
 
+    /// Whether nobody has to be asked: one member, which does not wait.
+    fn is_unshared(&self) -> bool {
+        self.members.len() == 1 && self.queue.is_empty()
+    }
+
+    /// As [`admit`](Self::admit), of the only member.
+    fn admit_alone(&mut self, id: u64) -> bool {
+        let limits = self.limits;
+        self.members.get_mut(&id).is_some_and(|member| {
+            member.admitted |= member.held.is_zero() || limits.admits(member.held);
+            member.admitted
+        })
+    }
+
     /// Hands free room to those who wait, in order, and answers their wakers, to be woken outside
     /// the lock. Called after everything that can make room.
     fn hand_over(&mut self) -> Vec<Waker> {
         let mut wakers = Vec::new();
+        if self.queue.is_empty() {
+            return wakers;
+        }
         // One pass is enough: an admission makes no room for anybody else. Those behind the first
         // who must wait may still be entitled.
         for id in self.queue.clone() {
@@ -265,6 +285,25 @@ impl Member {
                 member.admitted = false;
             }
         });
+    }
+
+    /// As [`charge`](Self::charge), and answers whether the member may take one more item.
+    ///
+    /// As [`try_admit`](Self::try_admit) would, in one step with the charge; but never while
+    /// others share the budget, since an admission that is not asked for would keep room from them.
+    #[must_use]
+    pub fn charge_and_admit(&self, amount: Limits) -> bool {
+        let mut inner = self.budget.lock();
+        if !inner.is_unshared() {
+            drop(inner);
+            self.charge(amount);
+            return false;
+        }
+        if let Some(member) = inner.members.get_mut(&self.id) {
+            member.held = member.held.plus(amount);
+            member.admitted = false;
+        }
+        inner.admit_alone(self.id)
     }
 
     /// Gives items back, and wakes who may go on.

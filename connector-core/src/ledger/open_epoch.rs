@@ -1,6 +1,6 @@
 //! The epoch that is not cut yet.
 
-use super::{Place, Segment, segment::Bits};
+use super::{Outcome, Place, Segment, segment::Bits};
 use crate::Committed;
 
 /// Items of the open epoch in one segment. A sink gives items their verdict before the cut, and its
@@ -92,6 +92,22 @@ impl<T> OpenEpoch<T> {
             self.closed.remove(at);
         }
         Some(&mut self.tally)
+    }
+
+    /// Takes an item out that is in the newest segment, without counting its verdict. Answers
+    /// whether it was there.
+    #[inline]
+    pub(super) fn remove_recent(&mut self, place: Place) -> bool {
+        let there = place.segment() == self.segment
+            && place.index() < self.items.len()
+            && self.gone.set(place.index());
+        self.left -= usize::from(there);
+        there
+    }
+
+    /// Counts the verdict of so many items.
+    pub(super) fn count(&mut self, outcome: Outcome, items: usize) {
+        outcome.count_in(&mut self.tally, items);
     }
 
     pub(super) fn holds_segment(&self, segment: u64) -> bool {

@@ -70,11 +70,11 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    pub(super) fn count_in(self, tally: &mut Committed) {
+    pub(super) fn count_in(self, tally: &mut Committed, items: usize) {
         match self {
-            Self::Settled => tally.settled += 1,
-            Self::Lapsed => tally.lapsed += 1,
-            Self::Retained => tally.retained += 1,
+            Self::Settled => tally.settled += items,
+            Self::Lapsed => tally.lapsed += items,
+            Self::Retained => tally.retained += items,
         }
     }
 }

@@ -265,6 +265,38 @@ fn a_lone_member_is_admitted_whatever_the_limit() {
 }
 
 #[test]
+fn a_charge_admits_the_next_item_of_a_lone_member_as_far_as_the_limit_goes() {
+    let budget = Budget::new(Limits::new(3, 100));
+    let lone = Client::join(&budget, "lone");
+    let charges = [10, 10, 10].map(|bytes| lone.member.charge_and_admit(Limits::new(1, bytes)));
+    assert_eq!(charges, [true, true, false], "three items");
+    assert_eq!(budget.held(), Limits::new(3, 30));
+    lone.member.release(Limits::new(2, 20));
+    assert!(
+        !lone.member.charge_and_admit(Limits::new(1, 90)),
+        "100 bytes"
+    );
+    lone.member.release(Limits::new(2, 100));
+    assert!(lone.member.try_admit());
+}
+
+#[test]
+fn a_charge_admits_nothing_where_others_would_be_kept_out() {
+    let budget = Budget::new(Limits::items(8));
+    let busy = Client::join(&budget, "busy");
+    let mut other = Client::join(&budget, "other");
+    for _ in 0..6 {
+        assert!(!busy.member.charge_and_admit(Limits::new(1, 1)));
+    }
+    // Six are held; an admission that nobody asked for would be the seventh.
+    for _ in 0..2 {
+        assert!(other.poll(), "the rest is the other's");
+        other.charge(1);
+    }
+    assert!(!busy.member.try_admit());
+}
+
+#[test]
 fn who_waits_is_remembered_through_releases_that_make_no_room_for_it() {
     let budget = Budget::new(Limits::items(0));
     let (mut waits, mut other) = (

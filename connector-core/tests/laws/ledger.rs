@@ -21,6 +21,8 @@ enum Op {
     CommitUnknown,
     Abort(usize),
     Settle(usize, Outcome),
+    /// So many from there on, in one go.
+    SettleAll(usize, usize, Outcome),
     Withdraw(usize),
     /// Handed out again: out of whatever epoch, into the open one.
     Displace(usize),
@@ -40,7 +42,9 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         4 => any::<usize>().prop_map(Op::Commit),
         1 => Just(Op::CommitUnknown),
         3 => any::<usize>().prop_map(Op::Abort),
-        9 => (any::<usize>(), outcome).prop_map(|(at, outcome)| Op::Settle(at, outcome)),
+        9 => (any::<usize>(), outcome.clone()).prop_map(|(at, outcome)| Op::Settle(at, outcome)),
+        3 => (any::<usize>(), 1usize..8, outcome)
+            .prop_map(|(at, count, outcome)| Op::SettleAll(at, count, outcome)),
         1 => any::<usize>().prop_map(Op::Withdraw),
         1 => any::<usize>().prop_map(Op::Displace),
         1 => Just(Op::Crash),
@@ -146,6 +150,18 @@ impl Run {
                     assert!(fresh, "an item gets one verdict");
                 } else {
                     assert_eq!(before, Standing::Gone);
+                }
+            }
+            Op::SettleAll(at, count, outcome) => {
+                let Some(from) = self.pick(*at) else { return };
+                let run = from..self.places.len().min(from + count);
+                let places = self.places[run.clone()].iter().copied();
+                self.ledger.settle_all(places, *outcome);
+                for at in run {
+                    if self.model.end(at, Fate::Verdict(*outcome)) {
+                        let fresh = self.done.insert(self.model.items[at].number);
+                        assert!(fresh, "an item gets one verdict");
+                    }
                 }
             }
             Op::Withdraw(at) => {

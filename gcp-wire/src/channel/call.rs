@@ -6,7 +6,6 @@ use bytes::Bytes;
 use futures::FutureExt as _;
 use http::Request;
 use hyper::body::Incoming;
-use prost::Message;
 use tokio::time::{Instant, timeout_at};
 
 use super::connect::Link;
@@ -14,7 +13,7 @@ use super::{Kind, Shared};
 use crate::clock;
 use crate::grpc::{EncodedBody, Event, ReadFault, Reader, RequestBody, frame, head_status};
 use crate::headers;
-use crate::method::Method;
+use crate::method::{FromAnswer, Method};
 use crate::rpc_metrics;
 use crate::status::{Cause, Code, DecodeFault, Phase, Refusal, RpcError, TransportFault};
 
@@ -42,7 +41,7 @@ pub(super) async fn unary<Req, Res>(
     given: Duration,
 ) -> Result<Res, RpcError>
 where
-    Res: Message + Default,
+    Res: FromAnswer,
 {
     let begun = clock::now();
     let name = method.name();
@@ -67,13 +66,9 @@ where
     outcome
 }
 
-/// Decodes a message. The text of an error names the field, and holds nothing of its value.
-pub(super) fn decode<M: Message + Default>(
-    method: &'static str,
-    bytes: Bytes,
-) -> Result<M, RpcError> {
-    M::decode(bytes)
-        .map_err(|error| decode_error(method, DecodeFault::Malformed(error.to_string())))
+/// Reads an answer. The text of an error names the field, and holds nothing of its value.
+pub(super) fn decode<M: FromAnswer>(method: &'static str, bytes: Bytes) -> Result<M, RpcError> {
+    M::from_answer(bytes).map_err(|fault| decode_error(method, fault))
 }
 
 /// An answer that cannot be read, which no code of the service says.

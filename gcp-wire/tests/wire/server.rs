@@ -147,7 +147,7 @@ pub(crate) fn refuse(code: i32, message: &str) -> Response<Body> {
 /// Publishes nothing to [`TOPIC`], the simplest call there is.
 pub(crate) async fn publish(
     connection: &Connection,
-) -> Result<gcp_wire::proto::pubsub::PublishResponse, gcp_wire::RpcError> {
+) -> Result<gcp_wire::PublishedIds, gcp_wire::RpcError> {
     let request = gcp_wire::proto::pubsub::PublishRequest {
         topic: TOPIC.into(),
         ..Default::default()

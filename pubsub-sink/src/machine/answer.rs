@@ -4,6 +4,8 @@ use std::{sync::Arc, time::Instant};
 
 use connector_core::{Cause, CheckpointError, Rejected, RejectedReason, Verdict, ledger::Outcome};
 
+use gcp_wire::PublishedIds;
+
 use super::{
     Answer, Class, Effect, Failure, Machine, Notice, RejectionId, RequestId,
     cuts::{Covered, Cut},
@@ -181,7 +183,7 @@ impl Machine {
         settled
     }
 
-    fn stored(&mut self, now: Instant, id: RequestId, ids: Vec<String>) {
+    fn stored(&mut self, now: Instant, id: RequestId, ids: PublishedIds) {
         let Some(request) = self.requests.get_mut(id) else {
             return;
         };
@@ -194,18 +196,29 @@ impl Machine {
                 named,
             });
         }
-        let staged = self.settings.delivery.is_staged();
-        for item in request.batch.items(run.clone()) {
-            if staged && let Some(Entry::Staged(staged)) = self.ledger.get(item.place) {
-                staged.let_go();
+        if self.settings.delivery.is_staged() {
+            for place in request.batch.places(run.clone()) {
+                if let Some(Entry::Staged(staged)) = self.ledger.get(place) {
+                    staged.let_go();
+                }
             }
-            self.ledger.settle(item.place, Outcome::Settled);
         }
-        let mut ids = ids;
-        for (index, reply) in request.batch.take_replies(run.clone()) {
-            let message_id = std::mem::take(&mut ids[index - run.start]);
-            self.effects
-                .push_back(Effect::Answer(reply, Published::Stored { message_id }));
+        let places = request.batch.places(run.clone());
+        self.ledger.settle_all(places, Outcome::Settled);
+        let mut replies = request
+            .batch
+            .take_replies(run.clone())
+            .into_iter()
+            .peekable();
+        for (index, id) in run.clone().zip(ids.iter()) {
+            if replies.peek().is_none() {
+                break;
+            }
+            if let Some((_, reply)) = replies.next_if(|(of, _)| *of == index) {
+                let message_id = id.to_owned();
+                self.effects
+                    .push_back(Effect::Answer(reply, Published::Stored { message_id }));
+            }
         }
         let bytes = request.batch.bytes(run.clone());
         request.last_failure = None;

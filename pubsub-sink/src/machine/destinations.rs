@@ -97,6 +97,12 @@ impl Destinations {
         id
     }
 
+    /// The destination used last, if it is that of the topic.
+    pub(super) fn last_used(&mut self, topic: &TopicName) -> Option<&mut Destination> {
+        let slot = self.slots[self.last?.0].as_mut();
+        slot.filter(|slot| slot.topic == *topic)
+    }
+
     fn insert(&mut self, now: Instant, topic: &TopicName) -> DestinationId {
         while self.by_topic.len() >= self.limit && self.release_oldest_clean() {}
         let destination = Destination {

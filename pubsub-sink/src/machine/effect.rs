@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use connector_core::{Cause, CheckpointError, Committed, Rejected, ledger::CommitId};
-use gcp_wire::{Code, TopicName};
+use gcp_wire::{Code, PublishedIds, TopicName};
 
 use crate::{Published, staged::Identity, state::Named};
 
@@ -104,7 +104,7 @@ pub(crate) enum Notice {
 #[derive(Debug)]
 pub(crate) enum Answer {
     /// Stored, under these ids.
-    Stored(Vec<String>),
+    Stored(PublishedIds),
     Failed(Failure),
 }
 

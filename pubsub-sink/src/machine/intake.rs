@@ -59,15 +59,51 @@ impl Machine {
             });
             return false;
         }
-        self.count(bytes);
         if let Some(identity) = identity {
+            self.count(bytes);
             self.stage(topic, message, identity, reply);
-        } else {
+        } else if !self.join(topic, message, bytes, reply) {
+            self.count(bytes);
             let place = self.ledger.add(Entry::Passing);
             self.batch(now, topic, message.key(), bytes, |open| {
                 open.push(place, message, reply);
             });
         }
+        true
+    }
+
+    /// Takes a message as [`accept`](Self::accept) does, if all there is to do is to add it to the
+    /// batch that the topic's messages without a key are gathered in: the topic is that of the
+    /// message before, and the batch has one already and more room. False when there is more to do,
+    /// and the message was not taken.
+    ///
+    /// The lane is queued, or lingers, since its first message, and its batch stays open: so there is
+    /// nothing to send, to set or to tell that there was not before.
+    pub(crate) fn join(
+        &mut self,
+        topic: &TopicName,
+        message: &PublishMessage,
+        bytes: usize,
+        reply: Option<ReplyId>,
+    ) -> bool {
+        if self.is_ended() || message.key().is_some() {
+            return false;
+        }
+        let Some(destination) = self.destinations.last_used(topic) else {
+            return false;
+        };
+        let header = destination.header.len();
+        let Some(open) = &mut destination.lanes.unkeyed().open else {
+            return false;
+        };
+        let full = open.len() + 1 >= self.settings.batch_messages
+            || header + open.bytes() + bytes >= self.settings.batch_bytes;
+        if full {
+            return false;
+        }
+        open.push(self.ledger.add(Entry::Passing), message, reply);
+        destination.held += 1;
+        self.count(bytes);
         true
     }
 

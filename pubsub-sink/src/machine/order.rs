@@ -83,6 +83,11 @@ impl Lanes {
         }
     }
 
+    /// The lane of messages without a key.
+    pub(super) fn unkeyed(&mut self) -> &mut Lane {
+        &mut self.unkeyed
+    }
+
     /// Forgets the lane when nothing is in it.
     pub(super) fn prune(&mut self, key: &LaneKey) {
         if let Some(key) = key

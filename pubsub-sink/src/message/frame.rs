@@ -5,8 +5,8 @@
 //! of such frames behind a topic header is a request. So limits are exact, and sending again,
 //! regrouping, or sending one message alone encodes nothing anew.
 
-use bytes::{BufMut, Bytes, BytesMut};
-use prost::encoding::{encode_varint, encoded_len_varint};
+use bytes::{Bytes, BytesMut};
+use prost::encoding::encoded_len_varint;
 
 use super::PublishMessage;
 
@@ -18,6 +18,9 @@ const MESSAGE_ATTRIBUTES: u8 = 0x12;
 const MESSAGE_ORDERING_KEY: u8 = 0x2A;
 const ENTRY_KEY: u8 = 0x0A;
 const ENTRY_VALUE: u8 = 0x12;
+
+/// Bytes of the largest length.
+const LONGEST_VARINT: usize = 10;
 
 /// The bytes with which every request to `topic` begins.
 pub(crate) fn topic_header(topic: &str) -> Bytes {
@@ -40,11 +43,15 @@ pub(crate) fn frame_len(message: &PublishMessage) -> usize {
 pub(crate) fn encode(message: &PublishMessage, frames: &mut BytesMut) {
     let length = message_len(message);
     frames.reserve(field_len(length));
-    put_head(frames, REQUEST_MESSAGES, length);
-    if !message.payload.is_empty() {
-        put_field(frames, MESSAGE_DATA, &message.payload);
+    let head = Head::default().field(REQUEST_MESSAGES, length);
+    if message.payload.is_empty() {
+        frames.extend_from_slice(head.bytes());
+    } else {
+        let head = head.field(MESSAGE_DATA, message.payload.len());
+        frames.extend_from_slice(head.bytes());
+        frames.extend_from_slice(&message.payload);
     }
-    for (key, value) in &message.attributes {
+    for (key, value) in message.attributes() {
         put_head(frames, MESSAGE_ATTRIBUTES, entry_len(key, value));
         put_field(frames, ENTRY_KEY, key.as_bytes());
         put_field(frames, ENTRY_VALUE, value.as_bytes());
@@ -92,7 +99,7 @@ fn head_len(frame: &[u8]) -> usize {
 fn message_len(message: &PublishMessage) -> usize {
     let payload = optional_len(message.payload.len());
     let attributes: usize = message
-        .attributes
+        .attributes()
         .iter()
         .map(|(key, value)| field_len(entry_len(key, value)))
         .sum();
@@ -113,13 +120,45 @@ fn optional_len(length: usize) -> usize {
 }
 
 fn put_head(into: &mut BytesMut, tag: u8, length: usize) {
-    into.put_u8(tag);
-    encode_varint(length as u64, into);
+    into.extend_from_slice(Head::default().field(tag, length).bytes());
+}
+
+/// The tags and lengths of one or two fields, put together aside: the buffer then grows by all of
+/// them and not by each byte.
+#[derive(Default)]
+struct Head {
+    bytes: [u8; 2 * (1 + LONGEST_VARINT)],
+    len: usize,
+}
+
+impl Head {
+    #[inline]
+    fn field(mut self, tag: u8, length: usize) -> Self {
+        self.push(tag);
+        let mut rest = length as u64;
+        while rest >= 0x80 {
+            self.push((rest & 0x7F) as u8 | 0x80);
+            rest >>= 7;
+        }
+        self.push((rest & 0x7F) as u8);
+        self
+    }
+
+    #[inline]
+    fn push(&mut self, byte: u8) {
+        self.bytes[self.len] = byte;
+        self.len += 1;
+    }
+
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
 }
 
 fn put_field(into: &mut BytesMut, tag: u8, bytes: &[u8]) {
     put_head(into, tag, bytes.len());
-    into.put_slice(bytes);
+    into.extend_from_slice(bytes);
 }
 
 #[cfg(test)]

@@ -87,14 +87,15 @@ pub(crate) fn check(
     header: usize,
     request_limit: usize,
 ) -> Result<usize, MessageError> {
-    if message.payload.is_empty() && message.attributes.is_empty() {
+    if message.payload.is_empty() && message.attributes().is_empty() {
         return Err(MessageError::Empty);
     }
-    let count = message.attributes.len();
+    let attributes = message.attributes();
+    let count = attributes.len();
     if count > MAX_ATTRIBUTES {
         return Err(MessageError::TooManyAttributes { count });
     }
-    for (key, value) in &message.attributes {
+    for (key, value) in attributes {
         check_attribute(key, value)?;
     }
     if message.ordering_key.len() > MAX_ORDERING_KEY {

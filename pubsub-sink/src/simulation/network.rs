@@ -180,7 +180,7 @@ impl World {
                         self.chance.count("a message was published again");
                     }
                 }
-                Ok(Answer::Stored(ids))
+                Ok(Answer::Stored(ids.into_iter().collect()))
             }
             Evaluated::Missing => {
                 self.chance.count("a topic did not exist");

@@ -6,11 +6,11 @@ use gcp_wire::TopicName;
 use super::PubsubSink;
 use crate::{
     PublishMessage, SinkError, clock,
-    machine::{Refused, ReplyId},
+    machine::{Machine, Refused, ReplyId},
     message,
     settings::MAX_BYTES,
     shared::State,
-    staged::Minting,
+    staged::{Identity, Minting},
     trace::traced,
 };
 
@@ -36,28 +36,46 @@ impl<R> PubsubSink<R> {
                 return self.reject(Some(topic), None, RejectedReason::Encoding, cause, reply);
             }
         };
-        let context = self
-            .trace
-            .as_mut()
-            .and_then(|context_of| context_of(record));
-        let message = traced(message, context);
+        let mut message = message;
+        if let Some(context_of) = &mut self.trace
+            && let Some(context) = context_of(record)
+        {
+            message = traced(message, &context);
+        }
         let identity = self.minting.as_mut().map(Minting::mint);
-        let message = match (&self.identity_attributes, identity) {
-            (Some(names), Some(identity)) => names.stamp(message, identity),
-            (None, _) | (_, None) => message,
-        };
+        if let (Some(names), Some(identity)) = (&self.identity_attributes, identity) {
+            message = names.stamp(message, identity);
+        }
         let header = message::topic_header_len(topic.as_str());
         match message::check(&message, header, MAX_BYTES) {
-            Ok(bytes) => self.hand_over(bytes, |state| {
-                state
-                    .machine
-                    .accept(clock::now(), &topic, &message, bytes, identity, reply)
-            }),
+            Ok(bytes) => self.accept(&topic, &message, bytes, identity, reply),
             Err(error) => {
                 let (reason, cause) = (RejectedReason::Limit, Cause::new(error));
                 self.reject(Some(topic), Some(message), reason, cause, reply)
             }
         }
+    }
+
+    /// Gives a message to the machine.
+    fn accept(
+        &mut self,
+        topic: &TopicName,
+        message: &PublishMessage,
+        bytes: usize,
+        identity: Option<Identity>,
+        reply: Option<ReplyId>,
+    ) -> Result<(), SinkError> {
+        self.charge(bytes);
+        // Most messages only join a batch: nobody has to be told, and no clock be read.
+        let joined = |machine: &mut Machine| machine.join(topic, message, bytes, reply);
+        if identity.is_none() && self.shared.quietly(joined) {
+            return Ok(());
+        }
+        self.hand_over(bytes, |state| {
+            state
+                .machine
+                .accept(clock::now(), topic, message, bytes, identity, reply)
+        })
     }
 
     fn reject(
@@ -76,25 +94,30 @@ impl<R> PubsubSink<R> {
             cause,
             bytes,
         };
+        self.charge(bytes);
         self.hand_over(bytes, |state| {
             state.machine.reject(clock::now(), refused, reply)
         })
     }
 
-    /// Charges the budget, then gives the record to the machine: in this order, since the driver
-    /// may give the room back before this returns.
+    /// Charges the budget for a record. Before the machine has it: the driver may give the room back
+    /// at any moment from then on.
+    fn charge(&mut self, bytes: usize) {
+        self.turn = self.turn.saturating_sub(bytes >> 11);
+        self.admitted = self.shared.member.charge_and_admit(Limits::new(1, bytes));
+    }
+
+    /// Gives a record that is charged already to the machine.
     fn hand_over(
         &mut self,
         bytes: usize,
         give: impl FnOnce(&mut State) -> bool,
     ) -> Result<(), SinkError> {
-        let amount = Limits::new(1, bytes);
-        self.shared.member.charge(amount);
         let taken = self.shared.with(give)?;
         if taken {
             return Ok(());
         }
-        self.shared.member.release(amount);
+        self.shared.member.release(Limits::new(1, bytes));
         Err(self.last_word())
     }
 

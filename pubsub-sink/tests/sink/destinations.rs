@@ -5,7 +5,7 @@ use std::time::Duration;
 use connector_core::{Checkpoint, Epoch};
 use futures::SinkExt;
 use gcp_emulator::{Body, Code, Fault, Method, Rule};
-use pubsub_sink::{MissingTopics, PublishMessage, SinkError, TopicCreation, TopicName};
+use pubsub_sink::{MissingTopics, PublishMessage, PubsubSink, SinkError, TopicCreation, TopicName};
 use tracing::Level;
 
 use crate::log::Log;
@@ -54,6 +54,43 @@ async fn ten_thousand_topics_share_one_connection_and_are_let_go_again() {
     );
     tokio::time::sleep(LONG + Duration::from_secs(1)).await;
     assert_eq!(sink.stats().destinations, 0, "idle ones are let go");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_is_faster_than_the_driver_fills_requests_to_many_topics() {
+    let names: Vec<String> = (0..50).map(|n| format!("topic-{n}")).collect();
+    let world = World::new(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let limits = connector_core::Limits::items(50_000);
+    let mut sink = world.builder().limits(limits).build().unwrap();
+    let turns = names.iter().cycle().take(20_000);
+    feed(&mut sink, turns.map(|name| record(name, "x"))).await;
+    sink.flush().await.unwrap();
+    assert!(names.iter().all(|name| world.stored(name).len() == 400));
+    let requests = sink.stats().requests_sent;
+    assert!(
+        requests < 1_000,
+        "{requests} requests of a few messages each"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_skips_everything_lets_the_driver_have_its_turn() {
+    let world = World::new(&["orders"]);
+    let builder = PubsubSink::builder(|n: &u32| Ok((*n == 0).then(|| PublishMessage::new("x"))));
+    let topic = TopicName::parse_in("demo", "orders").unwrap();
+    let mut sink = builder
+        .topic(topic)
+        .endpoint(world.endpoint())
+        .build()
+        .unwrap();
+    for number in 0..100_000 {
+        sink.feed(number).await.unwrap();
+    }
+    assert_eq!(
+        world.stored("orders").len(),
+        1,
+        "before the host ever waited"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -137,12 +137,12 @@ async fn a_batch_grows_while_four_requests_are_under_way() {
 async fn a_host_that_never_has_to_wait_still_lets_the_driver_run() {
     let world = World::new(&["events"]);
     let mut sink = world.builder().limits(wide()).build().unwrap();
-    feed(&mut sink, (0..1_000).map(|_| record("events", "x"))).await;
+    feed(&mut sink, (0..3_000).map(|_| record("events", "x"))).await;
     let sent = sink.stats().requests_sent;
     assert!(
         sent > 0,
         "on this runtime of one thread the driver has had its turn"
     );
     sink.flush().await.unwrap();
-    assert_eq!(world.stored("events").len(), 1_000);
+    assert_eq!(world.stored("events").len(), 3_000);
 }

@@ -137,7 +137,8 @@ impl World {
             topic: self.topic.clone(),
             messages,
         };
-        self.call(&PUBLISH, request).await.message_ids
+        let ids = self.call(&PUBLISH, request).await;
+        ids.iter().map(str::to_owned).collect()
     }
 
     /// Publishes one message per number.

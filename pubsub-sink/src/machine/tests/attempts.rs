@@ -103,7 +103,7 @@ fn an_answer_that_does_not_name_every_message_proves_nothing() {
     world.accept(0, "", false);
     world.perform();
     let call = world.calls.remove(0);
-    let short = Answer::Stored(vec!["1".into()]);
+    let short = Answer::Stored(["1".to_owned()].into_iter().collect());
     world.machine.handle_answer(world.now, call.id, short, 0.5);
     assert!(matches!(
         world.ended(),
