@@ -231,8 +231,7 @@ impl<R> CloudTasksSink<R> {
         };
         let amount = Limits::new(1, prepared.bytes());
         // Taken before the machine has it: the driver may give it back at any moment after.
-        member.charge(amount);
-        self.admitted = false;
+        self.admitted = member.charge_and_admit(amount);
         let (now, submitted) = (clock::now(), resolver.is_some());
         let mut inner = self.shared.lock();
         if self.flushing {

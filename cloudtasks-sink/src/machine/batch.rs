@@ -7,6 +7,7 @@ mod call;
 #[cfg(test)]
 mod invariants;
 mod lane;
+mod names;
 mod outcome;
 mod recall;
 mod running;

@@ -1,8 +1,9 @@
 //! The records without a verdict.
 
 mod deadlines;
+mod records;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::{Instant, SystemTime};
 
 use connector_core::ledger::Place;
@@ -13,6 +14,7 @@ use super::staged::Release;
 use crate::naming::Named;
 use crate::request::Request;
 use deadlines::Deadlines;
+use records::Records;
 
 /// Names a record that the sink accepted. Ascending in the order of acceptance, never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -141,7 +143,7 @@ impl Record {
 /// The records without a verdict, and who of them may be sent next.
 #[derive(Debug)]
 pub(super) struct InFlight {
-    records: BTreeMap<RecordId, Record>,
+    records: Records,
     waiting: VecDeque<RecordId>,
     streams: usize,
     sent: usize,
@@ -154,7 +156,7 @@ pub(super) struct InFlight {
 impl InFlight {
     pub(super) const fn new(streams: usize) -> Self {
         Self {
-            records: BTreeMap::new(),
+            records: Records::new(),
             waiting: VecDeque::new(),
             streams,
             sent: 0,
@@ -188,13 +190,13 @@ impl InFlight {
             | Stage::WithHandler
             | Stage::Handled => {}
         }
-        self.records.insert(id, record);
+        self.records.push(id, record);
         id
     }
 
     /// A staged record may leave. Does nothing to any other.
     pub(super) fn release(&mut self, id: RecordId, release: Release) {
-        if let Some(record) = self.records.get_mut(&id)
+        if let Some(record) = self.records.get_mut(id)
             && record.stage == Stage::Staged
         {
             record.stage = Stage::Waiting;
@@ -207,7 +209,7 @@ impl InFlight {
 
     /// A record that was held back goes behind those that wait.
     pub(super) fn requeue(&mut self, id: RecordId) {
-        if let Some(record) = self.records.get_mut(&id) {
+        if let Some(record) = self.records.get_mut(id) {
             record.stage = Stage::Waiting;
             self.waiting.push_back(id);
         }
@@ -215,7 +217,7 @@ impl InFlight {
 
     /// A record whose next attempt is due goes ahead of those that were never sent: it is older.
     pub(super) fn resume(&mut self, id: RecordId) {
-        if let Some(record) = self.records.get_mut(&id) {
+        if let Some(record) = self.records.get_mut(id) {
             record.stage = Stage::Waiting;
             self.waiting.push_front(id);
         }
@@ -229,13 +231,13 @@ impl InFlight {
     /// The record that is sent next, unless something else holds it back.
     pub(super) fn first_in_line(&self) -> Option<(RecordId, &Record)> {
         let id = *self.waiting.front()?;
-        self.records.get(&id).map(|record| (id, record))
+        self.records.get(id).map(|record| (id, record))
     }
 
     /// Takes the first record out of the line, until it is sent.
     pub(super) fn set_aside(&mut self, id: RecordId) {
         self.leave_line(id);
-        if let Some(record) = self.records.get_mut(&id) {
+        if let Some(record) = self.records.get_mut(id) {
             record.stage = Stage::Aside;
         }
     }
@@ -243,7 +245,7 @@ impl InFlight {
     /// Sends the first record in line, or one that was set aside.
     pub(super) fn send(&mut self, id: RecordId) {
         self.leave_line(id);
-        if let Some(record) = self.records.get_mut(&id) {
+        if let Some(record) = self.records.get_mut(id) {
             record.stage = Stage::Sent;
             self.sent += 1;
         }
@@ -260,23 +262,23 @@ impl InFlight {
     pub(super) fn answered(&mut self, id: RecordId) -> Option<&mut Record> {
         let record = self
             .records
-            .get_mut(&id)
+            .get_mut(id)
             .filter(|record| record.stage == Stage::Sent)?;
         self.sent -= 1;
         Some(record)
     }
 
     pub(super) fn get_mut(&mut self, id: RecordId) -> Option<&mut Record> {
-        self.records.get_mut(&id)
+        self.records.get_mut(id)
     }
 
     pub(super) fn get(&self, id: RecordId) -> Option<&Record> {
-        self.records.get(&id)
+        self.records.get(id)
     }
 
     /// Takes a record out that is neither staged, nor waiting, nor sent.
     pub(super) fn remove(&mut self, id: RecordId) -> Option<Record> {
-        let record = self.records.remove(&id)?;
+        let record = self.records.remove(id)?;
         self.held.items -= record.held.items;
         self.held.bytes -= record.held.bytes;
         if let Some(release) = &record.release {
@@ -287,13 +289,11 @@ impl InFlight {
 
     /// The oldest record without a verdict.
     pub(super) fn oldest(&self) -> Option<(RecordId, &Record)> {
-        self.records
-            .first_key_value()
-            .map(|(id, record)| (*id, record))
+        self.records.iter().next()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.records.is_empty()
+        self.records.len() == 0
     }
 
     pub(super) fn len(&self) -> usize {
@@ -348,7 +348,7 @@ impl InFlight {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (RecordId, &Record)> {
-        self.records.iter().map(|(id, record)| (*id, record))
+        self.records.iter()
     }
 
     #[cfg(test)]
@@ -375,7 +375,7 @@ impl InFlight {
         assert_eq!(of(|stage| matches!(stage, Stage::Staged)), self.staged);
         for id in &self.waiting {
             assert_eq!(
-                self.records.get(id).map(|record| record.stage),
+                self.records.get(*id).map(|record| record.stage),
                 Some(Stage::Waiting)
             );
         }

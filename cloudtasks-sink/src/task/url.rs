@@ -9,14 +9,12 @@ use super::{TaskError, path};
 /// could disagree: a host that is checked must be the host that is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TargetUrl {
-    /// Up to and including the path.
-    path: String,
-    /// Without the question mark.
-    query: Option<String>,
+    text: String,
+    /// Where the question mark stands, if there is one: the path ends there and the query begins
+    /// behind it.
+    mark: Option<usize>,
     /// In lower case, IPv6 addresses in brackets, without the port.
     host: String,
-    /// `path`, `?` and `query` together.
-    text: String,
 }
 
 impl TargetUrl {
@@ -29,10 +27,10 @@ impl TargetUrl {
             .strip_prefix("http://")
             .or_else(|| text.strip_prefix("https://"))
             .ok_or_else(|| fail(UrlRule::Scheme))?;
-        if text
-            .chars()
-            .any(|symbol| symbol.is_whitespace() || symbol.is_control())
-        {
+        let is_unfit = |symbol: char| symbol.is_whitespace() || symbol.is_control();
+        // Most are plain text, which is told without decoding it.
+        let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic());
+        if !is_plain && text.chars().any(is_unfit) {
             return Err(fail(UrlRule::Whitespace));
         }
         if text.contains('#') {
@@ -43,16 +41,8 @@ impl TargetUrl {
             return Err(fail(UrlRule::Backslash));
         }
         let host = host_of(authority).map_err(fail)?;
-        let (path, query) = match text.split_once('?') {
-            Some((path, query)) => (path.to_owned(), Some(query.to_owned())),
-            None => (text.clone(), None),
-        };
-        Ok(Self {
-            path,
-            query,
-            host,
-            text,
-        })
+        let mark = text.find('?');
+        Ok(Self { text, mark, host })
     }
 
     /// Whether `text` is the host part of a URL, in lower case.
@@ -69,7 +59,8 @@ impl TargetUrl {
     }
 
     pub(super) fn without_query(&self) -> &str {
-        &self.path
+        let end = self.mark.unwrap_or(self.text.len());
+        self.text.get(..end).unwrap_or(&self.text)
     }
 
     pub(super) fn into_string(self) -> String {
@@ -77,21 +68,31 @@ impl TargetUrl {
     }
 
     pub(super) fn push_segment(&mut self, segment: &str) -> Result<(), TaskError> {
-        path::push_segment(&mut self.path, segment)?;
-        self.join();
+        let (mut path, query) = self.parts();
+        path::push_segment(&mut path, segment)?;
+        self.join(path, query);
         Ok(())
     }
 
     pub(super) fn push_query(&mut self, key: &str, value: &str) {
-        path::push_query(&mut self.query, key, value);
-        self.join();
+        let (path, mut query) = self.parts();
+        path::push_query(&mut query, key, value);
+        self.join(path, query);
     }
 
-    fn join(&mut self) {
-        self.text.clone_from(&self.path);
-        if let Some(query) = &self.query {
+    fn parts(&self) -> (String, Option<String>) {
+        match self.text.split_once('?') {
+            Some((path, query)) => (path.to_owned(), Some(query.to_owned())),
+            None => (self.text.clone(), None),
+        }
+    }
+
+    fn join(&mut self, path: String, query: Option<String>) {
+        self.mark = query.is_some().then_some(path.len());
+        self.text = path;
+        if let Some(query) = query {
             self.text.push('?');
-            self.text.push_str(query);
+            self.text.push_str(&query);
         }
     }
 }

@@ -8,6 +8,7 @@ use gcp_wire::{QueueName, RpcError};
 use prost::encoding::{bytes as length_delimited, string};
 
 use super::Item;
+use super::lane::AROUND;
 
 /// `parent`, `requests` and `request_id` of `BatchCreateTasksRequest`.
 const PARENT: u32 = 1;
@@ -69,7 +70,9 @@ pub(super) struct Call {
 impl Call {
     pub(super) fn new(queue: QueueName, items: Vec<Item>, request_id: String) -> Self {
         let parent = queue.as_str().to_owned();
-        let mut request = BytesMut::new();
+        let requests: usize = items.iter().map(|item| item.request.len() + AROUND).sum();
+        let mut request =
+            BytesMut::with_capacity(requests + parent.len() + request_id.len() + 2 * AROUND);
         string::encode(PARENT, &parent, &mut request);
         for item in &items {
             length_delimited::encode(REQUESTS, &item.request, &mut request);

@@ -8,7 +8,7 @@ use super::super::RecordId;
 use super::super::settings::Batch;
 
 /// Bytes beside a task's request in a call: a key of one byte and a length of at most five.
-const AROUND: usize = 6;
+pub(super) const AROUND: usize = 6;
 
 /// Bytes beside the requests in a call: the queue's name and the request's id.
 const FRAME: usize = 1024;

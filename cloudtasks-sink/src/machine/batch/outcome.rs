@@ -1,13 +1,14 @@
 //! What an operation says of each task of its call.
 
 use gcp_wire::proto::longrunning::{Operation, operation};
+use gcp_wire::proto::tasks::BatchCreateTasksMetadata;
 use gcp_wire::proto::tasks::batch_create_tasks_metadata::State;
-use gcp_wire::proto::tasks::{BatchCreateTasksMetadata, BatchCreateTasksResponse};
 use gcp_wire::{Code, QueueName, RpcError};
 use prost::Message;
 
 use super::super::RecordId;
 use super::super::answer::Answer;
+use super::names;
 
 const METHOD: &str = "BatchCreateTasks";
 
@@ -41,9 +42,7 @@ pub(super) fn verdicts(operation: &Operation, count: usize) -> Verdicts {
     }
     let created: Vec<String> = match &operation.result {
         Some(operation::Result::Response(response)) => {
-            BatchCreateTasksResponse::decode(response.value.as_slice())
-                .map(|response| response.tasks.into_iter().map(|task| task.name).collect())
-                .unwrap_or_default()
+            names::of_created(&response.value).unwrap_or_default()
         }
         Some(operation::Result::Error(_)) | None => Vec::new(),
     };
