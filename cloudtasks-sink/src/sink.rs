@@ -30,6 +30,10 @@ use crate::submitted::Submitted;
 use crate::task::Task;
 use preparation::Prepared;
 
+/// Records taken for one unit of the host's cooperative budget, of which a task has 128 at a time: so
+/// many that calls of 100 tasks fill before the driver has its turn.
+const TURN: usize = 2;
+
 /// A sink that creates one Cloud Task per record.
 ///
 /// A `futures::Sink` of records that also takes part in its host's checkpoints: the receipt of a
@@ -45,6 +49,8 @@ pub struct CloudTasksSink<R> {
     shared: Arc<Shared>,
     /// Room was given and not used.
     admitted: bool,
+    /// How many more records are taken before the host's task is asked whether others have their turn.
+    turn: usize,
     /// The machine knows that the host waits for room.
     waiting: bool,
     /// A flush of the machine is under way on behalf of `poll_flush`.
@@ -85,6 +91,7 @@ impl<R> CloudTasksSink<R> {
             preparation,
             shared,
             admitted: false,
+            turn: 0,
             waiting: false,
             flushing: false,
             restored,
@@ -185,7 +192,10 @@ impl<R> CloudTasksSink<R> {
     fn poll_admission(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SinkError>> {
         // On a current-thread runtime a host that never has to wait would otherwise keep the
         // driver from running until the budget is used up.
-        let coop = ready!(tokio::task::coop::poll_proceed(cx));
+        if self.turn == 0 {
+            ready!(tokio::task::coop::poll_proceed(cx)).made_progress();
+            self.turn = TURN;
+        }
         self.shared.lock().machine.check_open()?;
         if !self.admitted && self.shared.member().poll_admit(cx).is_pending() {
             // A sink that ends gives back what it holds, which wakes whoever waits for room in it.
@@ -199,7 +209,6 @@ impl<R> CloudTasksSink<R> {
             self.shared.lock().machine.get_room();
         }
         self.admitted = true;
-        coop.made_progress();
         Poll::Ready(Ok(()))
     }
 
@@ -211,6 +220,7 @@ impl<R> CloudTasksSink<R> {
             return Err(SinkError::NotReady);
         }
         self.admitted = true;
+        self.turn = self.turn.saturating_sub(1);
         let prepared = match self.preparation.prepare(record, self.shared.wall().now()) {
             Ok(prepared) => prepared,
             Err(error) => {

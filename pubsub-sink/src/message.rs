@@ -35,7 +35,7 @@ use serde::Serialize;
 pub struct PublishMessage {
     payload: Bytes,
     /// None for none: most messages have no attributes, and pay nothing for those they do not have.
-    attributes: Option<Box<BTreeMap<String, String>>>,
+    attributes: Option<BTreeMap<String, String>>,
     ordering_key: String,
 }
 
@@ -88,7 +88,7 @@ impl PublishMessage {
     /// The attributes.
     #[must_use]
     pub fn attributes(&self) -> &BTreeMap<String, String> {
-        self.attributes.as_deref().unwrap_or(&NO_ATTRIBUTES)
+        self.attributes.as_ref().unwrap_or(&NO_ATTRIBUTES)
     }
 
     /// The ordering key, if there is one.
