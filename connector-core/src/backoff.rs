@@ -23,6 +23,12 @@ impl Backoff {
         Self { first, factor, cap }
     }
 
+    /// The longest delay before jitter.
+    #[must_use]
+    pub const fn cap(&self) -> Duration {
+        self.cap
+    }
+
     /// Whether the schedule is what its numbers say: it starts at or below its cap, and grows by a
     /// factor of 1 or more. For settings, which refuse another instead of following it in part.
     #[must_use]

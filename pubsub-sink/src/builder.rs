@@ -220,7 +220,8 @@ impl<R> SinkBuilder<R> {
         self
     }
 
-    /// The pauses between attempts. Default 100 ms, doubling up to 60 s; each ±25 %.
+    /// The pauses between attempts. Default 100 ms, doubling up to 60 s; each ±25 %. A wait that the
+    /// service asks for counts where it is longer, up to the cap of the schedule.
     pub fn retry_delays(mut self, delays: Backoff) -> Self {
         self.settings.retry.delays = delays;
         self

@@ -40,6 +40,10 @@ const EFFECTS_PER_TURN: usize = 128;
 /// once. A request costs as much as some hundred small messages in it.
 const REQUESTS_PER_TURN: usize = 8;
 
+/// How long others may take for their turn before the driver sends as much as it can in its own: a
+/// thread that is busy with something else would otherwise decide how many requests leave.
+const LONG_TURN: Duration = Duration::from_millis(5);
+
 /// Answers taken in before the machine is asked what to send.
 const ANSWERS_PER_TURN: usize = 128;
 
@@ -64,6 +68,8 @@ pub(crate) struct Driver {
     verdicts: FuturesUnordered<BoxFuture<'static, Decided>>,
     flushing: Option<Receipt<()>>,
     rng: fastrand::Rng,
+    /// When the driver had last performed what was to be done.
+    last_turn: Instant,
     #[cfg(feature = "metrics")]
     instruments: crate::metrics::Instruments,
 }
@@ -87,6 +93,7 @@ impl Driver {
             verdicts: FuturesUnordered::new(),
             flushing: None,
             rng: fastrand::Rng::new(),
+            last_turn: clock::now(),
         }
     }
 
@@ -95,6 +102,7 @@ impl Driver {
         let mut timer = Timer::new();
         loop {
             let more = self.perform()?;
+            self.last_turn = clock::now();
             let (ended, deadline) = self
                 .shared
                 .look(|state| (state.machine.is_ended(), state.machine.poll_timeout()))?;
@@ -158,9 +166,15 @@ impl Driver {
             crate::metrics::publish_failures(&self.shared.instance, failures);
         }
         let now = clock::now();
+        let others = now.saturating_duration_since(self.last_turn);
+        let requests = if others < LONG_TURN {
+            REQUESTS_PER_TURN
+        } else {
+            EFFECTS_PER_TURN
+        };
         let mut sent = 0;
         for _ in 0..EFFECTS_PER_TURN {
-            if sent == REQUESTS_PER_TURN {
+            if sent == requests {
                 break;
             }
             match self.shared.look(|state| state.next_task(now))? {

@@ -163,10 +163,11 @@ pub(super) struct Spares {
     bytes: usize,
 }
 
-/// Buffers kept, and their bytes together: what a destination has under way at the default limit of
-/// requests and more, in requests of 1,000 messages of 1 KiB. Answers that come at once give back as
-/// many, and whatever is not kept is fetched from the kernel again, page by page.
-const MAX_SPARES: usize = 16;
+/// Buffers kept, and their bytes together: more than a destination has under way at the default limit
+/// of requests, in requests of 1,000 messages of 1 KiB, and as many as there are requests at once to
+/// many. Answers that come at once give back as many, and whatever is not kept is fetched from the
+/// kernel again, page by page.
+const MAX_SPARES: usize = 128;
 const MAX_SPARE_BYTES: usize = 16 << 20;
 
 impl Spares {

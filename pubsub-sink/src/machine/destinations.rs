@@ -1,7 +1,7 @@
 //! The topics that are in use.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeSet, HashMap, VecDeque},
     time::{Duration, Instant},
 };
 
@@ -54,7 +54,8 @@ impl Destination {
 pub(super) struct Destinations {
     slots: Vec<Option<Destination>>,
     free: Vec<DestinationId>,
-    by_topic: BTreeMap<TopicName, DestinationId>,
+    /// Never walked: the order is nobody's.
+    by_topic: HashMap<TopicName, DestinationId>,
     /// The one used last: most hosts write runs of records to one topic.
     last: Option<DestinationId>,
     /// Those that hold nothing, the least recently used first.
@@ -69,7 +70,7 @@ impl Destinations {
         Self {
             slots: Vec::new(),
             free: Vec::new(),
-            by_topic: BTreeMap::new(),
+            by_topic: HashMap::new(),
             last: None,
             clean: BTreeSet::new(),
             limit,
@@ -97,10 +98,13 @@ impl Destinations {
         id
     }
 
-    /// The destination used last, if it is that of the topic.
-    pub(super) fn last_used(&mut self, topic: &TopicName) -> Option<&mut Destination> {
-        let slot = self.slots[self.last?.0].as_mut();
-        slot.filter(|slot| slot.topic == *topic)
+    /// The destination of a topic that is in use.
+    pub(super) fn in_use(&mut self, topic: &TopicName) -> Option<&mut Destination> {
+        let last = self.last.and_then(|last| self.slots[last.0].as_ref());
+        if last.is_none_or(|last| last.topic != *topic) {
+            self.last = Some(*self.by_topic.get(topic)?);
+        }
+        self.slots[self.last?.0].as_mut()
     }
 
     fn insert(&mut self, now: Instant, topic: &TopicName) -> DestinationId {

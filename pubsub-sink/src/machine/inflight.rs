@@ -73,9 +73,10 @@ impl Request {
             Class::Exhausted => &retry.quota_delays,
             Class::Transient | Class::Invalid | Class::Missing | Class::Fatal => &retry.delays,
         };
-        let delay = delays
-            .jittered(self.attempts, random)
-            .max(failure.retry_after.unwrap_or_default());
+        // What the service asks for is heeded as far as the schedule's own cap: a wish of an hour would
+        // hold everything back for one, whatever the outage lasts.
+        let wish = failure.retry_after.unwrap_or_default().min(delays.cap());
+        let delay = delays.jittered(self.attempts, random).max(wish);
         let spent = self.tried_for(now).saturating_add(delay);
         if retry.total.is_some_and(|total| spent > total) {
             return None;

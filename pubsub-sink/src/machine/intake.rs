@@ -73,8 +73,8 @@ impl Machine {
     }
 
     /// Takes a message as [`accept`](Self::accept) does, if all there is to do is to add it to the
-    /// batch that the topic's messages without a key are gathered in: the topic is that of the
-    /// message before, and the batch has one already and more room. False when there is more to do,
+    /// batch that the topic's messages without a key are gathered in, which has one already and more
+    /// room. False when there is more to do,
     /// and the message was not taken.
     ///
     /// The lane is queued, or lingers, since its first message, and its batch stays open: so there is
@@ -89,7 +89,7 @@ impl Machine {
         if self.is_ended() || message.key().is_some() {
             return false;
         }
-        let Some(destination) = self.destinations.last_used(topic) else {
+        let Some(destination) = self.destinations.in_use(topic) else {
             return false;
         };
         let header = destination.header.len();

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::world::standard;
+use super::world::{failure, standard};
 use crate::{
     SinkError,
-    machine::{Answer, Class, Notice},
+    machine::{Answer, Class, Failure, Notice},
 };
 
 #[test]
@@ -51,6 +51,33 @@ fn a_used_up_quota_is_given_more_time_than_an_outage() {
     world.refuse(0, Class::Exhausted);
     let at = world.machine.poll_timeout().unwrap();
     assert_eq!(at - world.now, Duration::from_secs(1));
+}
+
+#[test]
+fn a_wait_that_the_service_asks_for_is_heeded_up_to_the_cap_of_the_schedule() {
+    for (class, wish, heeded) in [
+        (Class::Transient, 7, 7),
+        (Class::Exhausted, 7, 7),
+        (Class::Transient, 86_400, 60),
+        (Class::Exhausted, 86_400, 60),
+    ] {
+        let mut world = standard();
+        world.accept(0, "", false);
+        world.perform();
+        let call = world.calls.remove(0);
+        let asking = Failure {
+            retry_after: Some(Duration::from_secs(wish)),
+            ..failure(class)
+        };
+        let answer = Answer::Failed(asking);
+        world.machine.handle_answer(world.now, call.id, answer, 0.5);
+        let at = world.machine.poll_timeout().unwrap();
+        assert_eq!(
+            at - world.now,
+            Duration::from_secs(heeded),
+            "{class:?} {wish}"
+        );
+    }
 }
 
 #[test]

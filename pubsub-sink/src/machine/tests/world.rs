@@ -20,6 +20,7 @@ use crate::{
     message,
     settings::Settings,
 };
+pub(super) use service::failure;
 use service::number_of;
 
 /// A record: its number, and where it goes.

@@ -12,7 +12,7 @@ use crate::{
     machine::{Answer, Class, Creation, Failure, RequestId},
 };
 
-fn failure(class: Class) -> Failure {
+pub(in crate::machine::tests) fn failure(class: Class) -> Failure {
     let code = match class {
         Class::Transient => Code::Unavailable,
         Class::Exhausted => Code::ResourceExhausted,
