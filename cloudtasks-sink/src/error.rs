@@ -56,7 +56,7 @@ pub enum SinkError {
     },
     /// A record was rejected, and the failure handler says that this ends the sink.
     #[error(
-        "a record for {destination} was rejected ({reason:?}) and the failure handler ends the sink for it; the record was not created as a task and comes again after a restore"
+        "a record whose destination is {destination} was rejected ({reason:?}) and the failure handler ends the sink for it; the record was not created as a task and comes again after a restore"
     )]
     Rejected {
         /// The queue, or what the record named instead of one.

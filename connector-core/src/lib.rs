@@ -15,6 +15,7 @@ pub mod flow;
 pub mod host;
 pub mod ledger;
 pub mod progress;
+mod report;
 pub mod saved;
 pub mod shard;
 pub mod trace;
@@ -29,6 +30,7 @@ pub use failure::{Fail, FailureHandler, LogAndDrop, Rejected, RejectedReason, Ve
 pub use flow::{Budget, Limits, Member};
 pub use host::{Next, next_when, settle};
 pub use progress::ProgressWatch;
+pub use report::Report;
 pub use saved::{SavedState, StateError, Versioned};
 pub use shard::shard;
 pub use trace::TraceContext;

@@ -1,10 +1,13 @@
 //! Runs the embedded servers for any client in any language.
 //!
 //! ```text
-//! cargo run -p gcp-emulator -- --listen 127.0.0.1:8085
+//! cargo run -p gcp-emulator -- --listen 127.0.0.1:8085 \
+//!     --topic projects/demo/topics/orders \
+//!     --subscription projects/demo/subscriptions/orders=projects/demo/topics/orders
 //! export PUBSUB_EMULATOR_HOST=127.0.0.1:8085
 //! ```
 
+use std::fmt::Display;
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -29,6 +32,15 @@ struct Arguments {
     #[arg(long, default_value = "127.0.0.1:8085", value_parser = listen)]
     listen: SocketAddr,
 
+    /// A topic that exists from the start: projects/P/topics/T. May be repeated.
+    #[arg(long)]
+    topic: Vec<String>,
+
+    /// A subscription that exists from the start, and its topic, which has to be given too:
+    /// projects/P/subscriptions/S=projects/P/topics/T. May be repeated.
+    #[arg(long, value_name = "SUBSCRIPTION=TOPIC", value_parser = subscription)]
+    subscription: Vec<(String, String)>,
+
     /// A task queue that exists from the start: projects/P/locations/L/queues/Q. May be repeated.
     #[arg(long)]
     queue: Vec<String>,
@@ -49,6 +61,16 @@ struct Arguments {
 fn listen(text: &str) -> Result<SocketAddr, String> {
     text.parse()
         .map_err(|_| "write an address and a port, like 127.0.0.1:8085".to_owned())
+}
+
+fn subscription(text: &str) -> Result<(String, String), String> {
+    // No name has an equals sign.
+    let (subscription, topic) = text.split_once('=').ok_or_else(|| {
+        "write a subscription and its topic, like \
+         projects/demo/subscriptions/orders=projects/demo/topics/orders"
+            .to_owned()
+    })?;
+    Ok((subscription.to_owned(), topic.to_owned()))
 }
 
 #[tokio::main]
@@ -81,11 +103,17 @@ async fn run(arguments: Arguments) -> io::Result<()> {
         let what = format!("cannot listen on {address}, nothing is served: {error}");
         io::Error::new(error.kind(), what)
     })?;
+    for topic in arguments.topic {
+        let created = emulator.create_topic(&topic);
+        created.map_err(|refusal| refused("topic", &topic, &refusal))?;
+    }
+    for (subscription, topic) in arguments.subscription {
+        let created = emulator.create_subscription(&subscription, &topic, |_| {});
+        created.map_err(|refusal| refused("subscription", &subscription, &refusal))?;
+    }
     for queue in arguments.queue {
-        emulator.create_queue(&queue).map_err(|refusal| {
-            let what = format!("queue {queue:?} was refused, nothing is served: {refusal}");
-            io::Error::new(io::ErrorKind::InvalidInput, what)
-        })?;
+        let created = emulator.create_queue(&queue);
+        created.map_err(|refusal| refused("queue", &queue, &refusal))?;
     }
     if let Some(address) = emulator.local_addr() {
         let mut stdout = io::stdout().lock();
@@ -98,4 +126,9 @@ async fn run(arguments: Arguments) -> io::Result<()> {
     }
     emulator.stop();
     Ok(())
+}
+
+fn refused(kind: &str, name: &str, refusal: &dyn Display) -> io::Error {
+    let what = format!("{kind} {name:?} was refused, nothing is served: {refusal}");
+    io::Error::new(io::ErrorKind::InvalidInput, what)
 }

@@ -23,7 +23,10 @@ use crate::endpoint::Service;
 #[non_exhaustive]
 pub enum CredentialsError {
     /// The token endpoint could not be reached, or failed in a way that may pass.
-    #[error("credentials are not available at the moment; try again")]
+    #[error(
+        "no token could be obtained for the credentials; try again, and if it stays so check the way \
+         to the token endpoint, or outside Google Cloud run `gcloud auth application-default login`"
+    )]
     Unavailable,
     /// The token endpoint refused for good, or the credentials cannot sign.
     #[error("credentials were refused or cannot be used; check that they are valid and enabled")]

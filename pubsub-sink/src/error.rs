@@ -116,7 +116,7 @@ pub enum SinkError {
     },
     /// A record was rejected and the failure handler's verdict is `Fail`, as it is by default.
     #[error(
-        "a record for {destination} was rejected ({reason:?}) and the failure handler ended the sink; it comes again after a rebuild from the last saved state, choose another on_rejected handler to go on without it"
+        "a record whose destination is {destination} was rejected ({reason:?}) and the failure handler ended the sink; it comes again after a rebuild from the last saved state, choose another on_rejected handler to go on without it"
     )]
     Rejected {
         /// The topic, or `unresolved`.

@@ -165,6 +165,40 @@ async fn the_program_serves_any_client_until_it_is_told_to_end() {
     }
 }
 
+#[tokio::test]
+async fn what_the_command_line_names_exists_from_the_start() {
+    let subscription = format!("{SUB}={TOPIC}");
+    // The order of the flags does not matter: topics come first.
+    let program = Program::start(&["--subscription", &subscription, "--topic", TOPIC]);
+    let mut client = client(program.address);
+    client.publish(&["a"]).await.unwrap();
+    let got = client.pull(1).await.unwrap();
+    assert_eq!(texts(&got), ["a"]);
+}
+
+#[test]
+fn names_that_cannot_be_served_end_the_program_with_their_reason() {
+    let subscription = format!("{SUB}={TOPIC}");
+    let cases: [(&[&str], &str); 3] = [
+        (&["--subscription", &subscription], "Resource not found"),
+        (&["--subscription", SUB], "a subscription and its topic"),
+        (
+            &["--topic", "orders"],
+            "topic \"orders\" was refused, nothing is served",
+        ),
+    ];
+    for (arguments, told) in cases {
+        let program = Command::new(env!("CARGO_BIN_EXE_gcp-emulator"))
+            .args(["--listen", "127.0.0.1:0"])
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(!program.status.success(), "{arguments:?}");
+        let text = String::from_utf8(program.stderr).unwrap();
+        assert!(text.contains(told), "{text}");
+    }
+}
+
 #[test]
 fn the_program_says_why_it_does_not_start() {
     let program = Program::start(&[]);
