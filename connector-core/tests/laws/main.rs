@@ -9,6 +9,7 @@ mod backoff;
 mod budget;
 mod destination;
 mod ledger;
+mod ledger_counts;
 mod ledger_model;
 mod progress;
 mod receipt;
