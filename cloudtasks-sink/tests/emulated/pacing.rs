@@ -10,6 +10,26 @@ use gcp_emulator::{Code, Fault, Method, Rule};
 use crate::staged::{Stage, WINDOW, pass, run};
 use crate::world::{Lines, Q1, Q2, World, orders, queue, send};
 
+/// How long 4,000 tasks take where each takes 20 ms and a connection has 100 streams.
+async fn creating_over(channels: usize) -> f64 {
+    let world = World::with(|builder| builder.max_concurrent_streams(100));
+    let slow = Rule::on(Method::CreateTask).then(Fault::Delay(Duration::from_millis(20)));
+    world.emulator.faults().add(slow);
+    let sink = world.sink().channels(channels).limits(Limits::items(1_600));
+    let mut sink = sink.build().unwrap();
+    let start = tokio::time::Instant::now();
+    send(&mut sink, orders(0..4_000)).await.unwrap();
+    assert_eq!(world.bodies(Q1).len(), 4_000);
+    start.elapsed().as_secs_f64()
+}
+
+#[tokio::test(start_paused = true)]
+async fn eight_channels_create_seven_times_as_many_tasks_as_one_and_more() {
+    let (one, eight) = (creating_over(1).await, creating_over(8).await);
+    assert!(one >= 0.8, "40 rounds of 100: {one} s");
+    assert!(one >= 7.0 * eight, "{one} s and {eight} s");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_rate_holds_for_each_queue_by_itself() {
     let world = World::new();
