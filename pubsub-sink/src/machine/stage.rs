@@ -243,4 +243,38 @@ mod tests {
         assert!(stage.sealed.len() <= MAX_EMPTY);
         assert!(stage.sealed.contains_key(&Epoch::new(4_999)));
     }
+    #[test]
+    fn as_many_empty_epochs_are_kept_apart_as_the_ledger_keeps() {
+        let mut stage = Stage::new(STAGE);
+        for epoch in 1..=1_024 {
+            stage.seal(Epoch::new(epoch));
+        }
+        assert!(stage.sealed.contains_key(&Epoch::new(1)));
+        stage.seal(Epoch::new(1_025));
+        assert!(!stage.sealed.contains_key(&Epoch::new(1)));
+        stage.seal(Epoch::new(1_026));
+        assert_eq!(stage.sealed.len(), 1_024);
+    }
+
+    #[test]
+    fn a_commit_takes_its_epoch_out_and_leaves_the_next() {
+        let mut staging = Staging::new(STAGE);
+        for epoch in 1..=3 {
+            staging.add(10);
+            staging.stage.seal(Epoch::new(epoch));
+        }
+        staging.stage.commit(Epoch::new(2));
+        assert_eq!(staging.stage.waiting(), Limits::new(1, 10));
+        assert!(staging.stage.sealed.contains_key(&Epoch::new(3)));
+    }
+
+    #[test]
+    fn a_stage_full_of_what_was_sealed_wants_nothing_for_an_open_epoch_without_messages() {
+        let mut staging = Staging::new(STAGE);
+        for _ in 0..4 {
+            staging.add(10);
+        }
+        staging.stage.seal(Epoch::new(1));
+        assert!(!staging.asks());
+    }
 }

@@ -289,4 +289,18 @@ mod tests {
         assert_eq!(leases.poll_lapsed(now + LEASE), None);
         assert_eq!((leases.next_due(), leases.next_end()), (None, None));
     }
+    #[test]
+    fn an_extension_behind_another_batch_counts_its_own_deliveries_only() {
+        let now = crate::driver::now();
+        let mut leases = leases(now);
+        leases.start(2, now, LEASE, 0.0);
+        let late = now + Duration::from_secs(10);
+        assert_eq!(leases.next_end(), Some(now + LEASE));
+        for batch in [1, 2] {
+            assert_eq!(leases.poll_due(late), Some(batch));
+            leases.enqueue(batch, [DeliveryId::new(batch, 0)]);
+        }
+        assert!(leases.handle_extended(2, 1, Some(late + LEASE), LEASE, 0.0));
+        assert_eq!(leases.ends(2), Some(late + LEASE));
+    }
 }

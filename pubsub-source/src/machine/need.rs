@@ -154,4 +154,30 @@ mod tests {
         need.shrink(Some(SECOND), 0.0);
         assert_eq!(need.told(), 1000, "never below the start");
     }
+    #[test]
+    fn a_first_commit_of_nothing_lets_no_limit_grow_and_a_second_does() {
+        let mut need = Need::new(1000, 4000);
+        let now = crate::driver::now();
+        need.handle_held(1000);
+        assert!(!need.handle_commit(now, 0, 1000));
+        assert!(need.handle_commit(now + SECOND, 0, 4000));
+        assert!(!need.handle_commit(now + SECOND * 2, 0, 4000), "the bound");
+        assert_eq!(need.told(), 4000);
+    }
+
+    #[test]
+    fn a_reconnect_counts_the_time_that_commits_take_and_no_rate_of_an_instant() {
+        let mut need = Need::new(1000, 100_000);
+        let mut now = crate::driver::now();
+        for _ in 0..4 {
+            need.handle_held(100_000);
+            need.handle_commit(now, 3000, 0);
+            need.handle_commit(now, 3000, 0);
+            now += SECOND * 10;
+        }
+        need.handle_committed(SECOND * 5);
+        assert_eq!(need.told(), 100_000);
+        need.shrink(Some(SECOND * 10), 0.0);
+        assert_eq!(need.told(), 2 * 300 * (10 + 5));
+    }
 }
