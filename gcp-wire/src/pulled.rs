@@ -33,6 +33,9 @@ const ACKNOWLEDGE_CONFIRMATION: u32 = 5;
 const EXACTLY_ONCE_DELIVERY_ENABLED: u32 = 1;
 const MESSAGE_ORDERING_ENABLED: u32 = 2;
 
+/// Room that is made for deliveries ahead of them: a full response of the service.
+const MOST_EXPECTED: usize = 1000;
+
 /// What a streaming pull's response says about the subscription.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -76,7 +79,7 @@ impl PulledResponse {
     /// `None` says that the generated type is to have its say.
     fn scan(bytes: Bytes) -> Option<Self> {
         let mut fields = Fields::of(&bytes)?;
-        let mut deliveries = Vec::new();
+        let mut deliveries: Vec<DeliverySpans> = Vec::new();
         let mut properties = None;
         let mut payload_bytes = 0;
         while let Some((number, value)) = fields.next()? {
@@ -84,6 +87,11 @@ impl PulledResponse {
                 (RECEIVED_MESSAGES, Value::Slice(span)) => {
                     let delivery = DeliverySpans::scan(fields.within(span))?;
                     payload_bytes += delivery.data().len();
+                    if deliveries.is_empty() {
+                        // Deliveries are mostly of one size.
+                        let (whole, one) = (bytes.len(), fields.at() as usize);
+                        deliveries.reserve((whole / one).min(MOST_EXPECTED));
+                    }
                     deliveries.push(delivery);
                 }
                 (SUBSCRIPTION_PROPERTIES, Value::Slice(span)) if properties.is_none() => {

@@ -1,6 +1,7 @@
 //! What the source hands out.
 
 mod attributes;
+mod id;
 mod metadata;
 mod trace;
 
@@ -14,9 +15,9 @@ use std::{
 
 use bytes::Bytes;
 use gcp_wire::SubscriptionName;
-use smol_str::SmolStr;
 
 pub(crate) use attributes::Attributes;
+pub(crate) use id::Id;
 
 use crate::delivery::DeliveryId;
 
@@ -27,8 +28,7 @@ use crate::delivery::DeliveryId;
 #[derive(Clone)]
 pub struct Message {
     pub(crate) delivery: DeliveryId,
-    /// The service's ids are short enough to need no memory of their own.
-    pub(crate) id: SmolStr,
+    pub(crate) id: Id,
     pub(crate) data: Bytes,
     pub(crate) attributes: Attributes,
     pub(crate) ordering_key: String,
@@ -42,7 +42,7 @@ impl Message {
     /// The message's id: unique within its topic, the same at every delivery.
     #[must_use]
     pub fn id(&self) -> &str {
-        &self.id
+        self.id.as_str()
     }
 
     /// The payload; empty for a message that consists of attributes only.
@@ -129,16 +129,11 @@ impl Message {
         FLAT + self.data.len() + self.ordering_key.len() + self.attributes.bytes()
     }
 
-    /// The bytes of payload, attributes and key.
-    pub(crate) fn bytes(&self) -> usize {
-        self.data.len() + self.ordering_key.len() + self.attributes.text()
-    }
-
     #[cfg(test)]
     pub(crate) fn fake(number: u64, bytes: usize) -> Self {
         Self {
             delivery: DeliveryId::new(0, 0),
-            id: number.to_string().into(),
+            id: Id::of(number.to_string().as_bytes()),
             data: vec![0; bytes].into(),
             attributes: Attributes::default(),
             ordering_key: String::new(),

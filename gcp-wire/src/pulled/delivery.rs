@@ -6,7 +6,7 @@ use bytes::Bytes;
 use prost_types::Timestamp;
 
 use super::attributes::{self, Attributes};
-use super::fields::{Fields, Span, Value};
+use super::fields::{Fields, Span, Value, is_text};
 
 /// Field numbers of `google.pubsub.v1.ReceivedMessage`.
 const ACK_ID: u32 = 1;
@@ -71,12 +71,16 @@ impl DeliverySpans {
 impl MessageSpans {
     fn scan(mut fields: Fields<'_>) -> Option<Self> {
         let mut spans = Self::default();
-        while let Some((number, value, whole)) = fields.next_whole()? {
+        loop {
+            let start = fields.at();
+            let Some((number, value)) = fields.next()? else {
+                break;
+            };
             match (number, value) {
                 (DATA, Value::Slice(span)) => spans.data = span,
                 (ATTRIBUTES, Value::Slice(span)) => {
                     attributes::entry(fields.within(span))?;
-                    spans.attributes = spans.attributes.to(whole);
+                    spans.attributes = spans.attributes.to(fields.since(start));
                 }
                 (MESSAGE_ID, Value::Slice(span)) => spans.id = text(&fields, span)?,
                 (PUBLISH_TIME, Value::Slice(span)) if spans.published.is_none() => {
@@ -93,8 +97,7 @@ impl MessageSpans {
 
 /// A field that must be text. An earlier one is checked too, though the last one counts.
 pub(super) fn text(fields: &Fields<'_>, span: Span) -> Option<Span> {
-    std::str::from_utf8(span.of(fields.response())).ok()?;
-    Some(span)
+    is_text(span.of(fields.response())).then_some(span)
 }
 
 fn timestamp(mut fields: Fields<'_>) -> Option<Timestamp> {
@@ -175,6 +178,12 @@ impl<'a> PulledMessage<'a> {
         self.text(self.spans.id)
     }
 
+    /// The message's id as bytes, which are UTF-8: for who keeps it and mostly never shows it.
+    #[must_use]
+    pub fn id_bytes(&self) -> &'a [u8] {
+        self.spans.id.of(self.response)
+    }
+
     /// The payload.
     #[must_use]
     pub fn data(&self) -> &'a [u8] {
@@ -206,6 +215,9 @@ impl<'a> PulledMessage<'a> {
     }
 
     fn text(&self, span: Span) -> &'a str {
+        if span.is_empty() {
+            return "";
+        }
         // Checked while it was scanned.
         std::str::from_utf8(span.of(self.response)).unwrap_or_default()
     }

@@ -51,38 +51,59 @@ pub(super) enum Value {
 #[derive(Clone, Debug)]
 pub(super) struct Fields<'a> {
     response: &'a [u8],
-    at: usize,
-    end: usize,
+    /// What is not read yet of this message, which ends at `end` of the response.
+    rest: &'a [u8],
+    end: u32,
 }
 
 impl<'a> Fields<'a> {
     /// The fields of a whole response, unless it is longer than spans can say.
     pub(super) fn of(response: &'a [u8]) -> Option<Self> {
-        u32::try_from(response.len()).ok()?;
+        let end = u32::try_from(response.len()).ok()?;
         Some(Self {
             response,
-            at: 0,
-            end: response.len(),
+            rest: response,
+            end,
         })
     }
 
     /// The fields of a message inside this response.
-    pub(super) const fn within(&self, span: Span) -> Self {
+    #[inline]
+    pub(super) fn within(&self, span: Span) -> Self {
         Self {
             response: self.response,
-            at: span.start as usize,
-            end: span.end as usize,
+            rest: span.of(self.response),
+            end: span.end,
         }
     }
 
-    pub(super) fn response(&self) -> &'a [u8] {
+    pub(super) const fn response(&self) -> &'a [u8] {
         self.response
     }
 
-    /// The next field, and `Some(None)` at the end.
+    /// How far this has come in the response.
     #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "what is left of a message is no longer than its response, whose length fits"
+    )]
+    pub(super) const fn at(&self) -> u32 {
+        self.end - self.rest.len() as u32
+    }
+
+    /// From there to here.
+    #[inline]
+    pub(super) const fn since(&self, start: u32) -> Span {
+        Span {
+            start,
+            end: self.at(),
+        }
+    }
+
+    /// The next field, and `Some(None)` at the end.
+    #[inline(always)]
     pub(super) fn next(&mut self) -> Option<Option<(u32, Value)>> {
-        if self.at == self.end {
+        if self.rest.is_empty() {
             return Some(None);
         }
         let key = u32::try_from(self.varint()?).ok()?;
@@ -100,65 +121,63 @@ impl<'a> Fields<'a> {
         Some(Some((number, value)))
     }
 
-    /// The next field together with its key, as it stands there.
-    pub(super) fn next_whole(&mut self) -> Option<Option<(u32, Value, Span)>> {
-        let start = self.at;
-        let Some((number, value)) = self.next()? else {
-            return Some(None);
-        };
-        Some(Some((number, value, self.span(start)?)))
+    #[inline(always)]
+    fn slice(&mut self) -> Option<Span> {
+        let len = usize::try_from(self.varint()?).ok()?;
+        let start = self.at();
+        self.advance(len)?;
+        Some(self.since(start))
     }
 
     #[inline]
-    fn slice(&mut self) -> Option<Span> {
-        let len = usize::try_from(self.varint()?).ok()?;
-        let start = self.at;
-        self.advance(len)?;
-        self.span(start)
-    }
-
-    fn span(&self, start: usize) -> Option<Span> {
-        Some(Span {
-            start: u32::try_from(start).ok()?,
-            end: u32::try_from(self.at).ok()?,
-        })
-    }
-
     fn skip(&mut self, len: usize) -> Option<Value> {
         self.advance(len)?;
         Some(Value::Fixed)
     }
 
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self, len: usize) -> Option<()> {
-        if len > self.end - self.at {
-            return None;
-        }
-        self.at += len;
+        self.rest = self.rest.get(len..)?;
         Some(())
     }
 
     /// A number in at most ten bytes of seven bits each, 64 bits in all.
-    #[inline]
+    #[inline(always)]
     fn varint(&mut self) -> Option<u64> {
-        let rest = self.response.get(self.at..self.end)?;
-        let first = *rest.first()?;
-        if first < 0x80 {
-            self.at += 1;
-            return Some(u64::from(first));
+        // Keys and most lengths have one byte or two.
+        match *self.rest {
+            [first, ref rest @ ..] if first < 0x80 => {
+                self.rest = rest;
+                Some(u64::from(first))
+            }
+            [first, second, ref rest @ ..] if second < 0x80 => {
+                self.rest = rest;
+                Some(u64::from(first & 0x7f) | u64::from(second) << 7)
+            }
+            _ => self.long_varint(),
         }
-        let mut value = u64::from(first & 0x7f);
-        for (index, byte) in (1_u32..).zip(rest.iter().take(10).skip(1)) {
+    }
+
+    fn long_varint(&mut self) -> Option<u64> {
+        let mut value = 0;
+        for (index, byte) in (0_u32..10).zip(self.rest) {
             value |= u64::from(byte & 0x7f) << (7 * index);
             if *byte < 0x80 {
                 // The tenth byte has room for one bit.
                 if index == 9 && *byte > 1 {
                     return None;
                 }
-                self.at += index as usize + 1;
+                self.advance(index as usize + 1)?;
                 return Some(value);
             }
         }
         None
     }
+}
+
+/// Whether bytes are text. What services send mostly is ASCII, which takes a fraction of the time
+/// to find out.
+#[inline]
+pub(super) fn is_text(bytes: &[u8]) -> bool {
+    bytes.is_ascii() || std::str::from_utf8(bytes).is_ok()
 }

@@ -1,5 +1,7 @@
 //! A response, taken apart without the machine's lock.
 
+mod payloads;
+
 use std::{ops::Range, time::Instant};
 
 use bytes::Bytes;
@@ -11,8 +13,9 @@ use gcp_wire::{
 use crate::{
     delivery::DeliveryId,
     machine::{AckIds, MessageKey, Pulled},
-    message::{Attributes, Message},
+    message::{Attributes, Id, Message},
 };
+use payloads::Payloads;
 
 /// A payload smaller than this part of its response is copied, so that a host that keeps one
 /// message does not keep the whole response in memory.
@@ -31,6 +34,7 @@ pub(crate) fn take_apart(
     let mut ack_ids = AckIds::with_capacity(count, ack_bytes);
     let mut messages = Vec::with_capacity(count);
     let mut keys = Vec::with_capacity(count);
+    let mut payloads = Payloads::of(response.payload_bytes());
     let mut bytes = 0;
     for one in deliveries() {
         // Without its message a delivery is nothing; its lease runs out. The responses' own limit
@@ -41,11 +45,20 @@ pub(crate) fn take_apart(
         if !ack_ids.push(one.ack_id()) {
             continue;
         }
-        keys.push(MessageKey::of(message.id()));
-        let message = message_of(subscription, response, &one, &message);
-        bytes += message.bytes() as u64;
-        messages.push(message);
+        keys.push(MessageKey::of(message.id_bytes()));
+        let data = message.data();
+        let small = data.len().saturating_mul(SMALL_PART) < response.encoded_len();
+        bytes += data.len() as u64;
+        let mut taken = message_of(subscription, &one, &message);
+        bytes += (taken.ordering_key.len() + taken.attributes.text()) as u64;
+        if !small {
+            taken.data = message.share_data();
+        } else if !data.is_empty() {
+            payloads.add(data, messages.len(), &mut messages);
+        }
+        messages.push(taken);
     }
+    payloads.hand_over(&mut messages);
     let properties = response.properties();
     Pulled {
         messages,
@@ -58,18 +71,12 @@ pub(crate) fn take_apart(
     }
 }
 
+/// A message without its payload.
 fn message_of(
     subscription: &SubscriptionName,
-    response: &PulledResponse,
     delivery: &PulledDelivery<'_>,
     message: &PulledMessage<'_>,
 ) -> Message {
-    let small = message.data().len().saturating_mul(SMALL_PART) < response.encoded_len();
-    let data = if small {
-        Bytes::copy_from_slice(message.data())
-    } else {
-        message.share_data()
-    };
     let published = message.publish_time().map(|time| {
         time.seconds
             .saturating_mul(1_000_000_000)
@@ -78,8 +85,8 @@ fn message_of(
     Message {
         // The machine numbers it.
         delivery: DeliveryId::new(0, 0),
-        id: message.id().into(),
-        data,
+        id: Id::of(message.id_bytes()),
+        data: Bytes::new(),
         attributes: Attributes::of(message.attributes()),
         ordering_key: message.ordering_key().to_owned(),
         published,

@@ -70,7 +70,7 @@ impl HandOut {
         debug_assert!(self.in_hand.is_none(), "one message at a time");
         self.in_hand = Some(InHand {
             delivery: message.delivery,
-            key: MessageKey::of(&message.id),
+            key: MessageKey::of(message.id.bytes()),
             published: message.published_nanos(),
             size: super::plus(Limits::default(), &message),
             attempt: message.delivery_attempt(),

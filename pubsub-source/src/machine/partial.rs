@@ -187,7 +187,7 @@ impl Machine {
         }
         let partials = &self.partials;
         let begun = messages.iter().filter_map(|message| {
-            let key = MessageKey::of(&message.id);
+            let key = MessageKey::of(message.id.bytes());
             let records = partials.records(&key, message.published_nanos(), time);
             (records > 0).then_some((message.delivery, records))
         });

@@ -142,7 +142,12 @@ fn decode_group(group: BodyGroup) -> Result<Group, &'static str> {
             return Err("its ack ids are larger than 4 GiB");
         }
     }
-    ids.extend(group.texts.iter().map(|text| MessageKey::of(text)));
+    ids.extend(
+        group
+            .texts
+            .iter()
+            .map(|text| MessageKey::of(text.as_bytes())),
+    );
     let until = group.leased_until_millis.map(Duration::from_millis);
     let until: Option<SystemTime> = until.and_then(|until| UNIX_EPOCH.checked_add(until));
     Ok(Group {

@@ -278,7 +278,7 @@ fn consecutive_ids_take_two_bytes_and_any_numeric_id_at_most_twelve() {
 fn id() -> impl Strategy<Value = MessageKey> {
     prop_oneof![
         any::<u64>().prop_map(MessageKey::Number),
-        "[a-z]{1,8}".prop_map(|text| MessageKey::of(&text)),
+        "[a-z]{1,8}".prop_map(|text| MessageKey::of(text.as_bytes())),
     ]
 }
 

@@ -39,7 +39,7 @@ pub(super) fn encode(unfinished: &Unfinished) -> BodyUnfinished {
 pub(super) fn decode(body: BodyUnfinished) -> Result<Unfinished, &'static str> {
     let key = match (body.number, body.text) {
         (Some(number), None) => MessageKey::Number(number),
-        (None, Some(text)) => MessageKey::of(&text),
+        (None, Some(text)) => MessageKey::of(text.as_bytes()),
         (None, None) | (Some(_), Some(_)) => return Err("an unfinished message has not one id"),
     };
     if body.records == 0 {
