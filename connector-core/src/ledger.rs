@@ -9,6 +9,7 @@ mod commit;
 mod epoch_entry;
 mod open_epoch;
 mod place;
+mod runs;
 mod segment;
 mod view;
 

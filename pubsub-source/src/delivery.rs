@@ -48,6 +48,11 @@ impl DeliveryId {
         Self(self.0 + 1)
     }
 
+    /// The delivery so many after this one in its batch, which has as many.
+    pub(crate) const fn after(self, count: usize) -> Self {
+        Self(self.0 + count as u64)
+    }
+
     pub(crate) const fn batch(self) -> u64 {
         self.apart().1.0 >> INDEX_BITS
     }

@@ -32,6 +32,7 @@ mod ordering;
 mod outage;
 mod partial;
 mod pausing;
+mod places;
 mod request;
 mod restoration;
 mod restored;

@@ -50,13 +50,23 @@ impl<T> EpochEntry<T> {
 
     /// Takes an item out, and drops its segment when it was the last.
     pub(super) fn remove(&mut self, place: Place) -> bool {
+        self.remove_in(place, |segment| segment.remove(place.index()))
+    }
+
+    /// Takes a run of items out, all of it or nothing, and its segment when those were the last.
+    pub(super) fn remove_run(&mut self, first: Place, count: usize) -> bool {
+        let run = first.index()..first.index() + count;
+        self.remove_in(first, |segment| segment.remove_run(run))
+    }
+
+    fn remove_in(&mut self, place: Place, remove: impl FnOnce(&mut Segment<T>) -> bool) -> bool {
         let Ok(at) = self
             .segments
             .binary_search_by_key(&place.segment(), Segment::id)
         else {
             return false;
         };
-        if !self.segments[at].remove(place.index()) {
+        if !remove(&mut self.segments[at]) {
             return false;
         }
         if self.segments[at].left() == 0 {

@@ -43,6 +43,30 @@ impl<T> OpenEpoch<T> {
         Place::new(self.segment, index)
     }
 
+    /// Adds items until the segment is full. Answers where the first of them is, and how many they
+    /// are.
+    pub(super) fn extend(&mut self, items: &mut impl Iterator<Item = T>) -> (Place, usize) {
+        if self.items.len() >= MAX_OPEN_ITEMS {
+            self.close_segment();
+        }
+        let before = self.items.len();
+        let index = u16::try_from(before).expect("a segment has 65,536 places");
+        self.items.extend(items.take(MAX_OPEN_ITEMS - before));
+        let added = self.items.len() - before;
+        self.left += added;
+        (Place::new(self.segment, index), added)
+    }
+
+    /// The items of a run from a place on, while none of them has a verdict.
+    pub(super) fn run(&self, first: Place, count: usize) -> Option<&[T]> {
+        let run = first.index()..first.index() + count;
+        if first.segment() == self.segment {
+            let items = self.items.get(run.clone())?;
+            return self.gone.is_clear(run).then_some(items);
+        }
+        self.closed.get(self.closed_at(first)?)?.run(run)
+    }
+
     /// Takes everything out, for the epoch that is sealed. Leaves the next one open.
     pub(super) fn seal(&mut self) -> (Vec<Segment<T>>, Committed) {
         self.close_segment();

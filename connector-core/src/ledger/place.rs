@@ -30,6 +30,12 @@ impl Place {
         self.0 >> INDEX_BITS
     }
 
+    /// The place of the item that was added so many later to the same segment, if there is one.
+    #[must_use]
+    pub const fn after(self, count: usize) -> Self {
+        Self(self.0 + count as u64)
+    }
+
     /// How many items were added to the segment before.
     #[must_use]
     pub const fn index(self) -> usize {

@@ -1,6 +1,6 @@
 //! The items of one epoch: an immutable list, and a bit per item for "has a verdict".
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use super::Place;
 
@@ -29,12 +29,44 @@ impl Bits {
         was_clear
     }
 
+    /// Sets the bits of a run, all of which must be clear; else changes nothing and answers false.
+    pub(super) fn set_run(&mut self, run: Range<usize>) -> bool {
+        if run.is_empty() {
+            return true;
+        }
+        if !self.is_clear(run.clone()) {
+            return false;
+        }
+        let last = (run.end - 1) / 64;
+        if last >= self.words.len() {
+            self.words.resize(last + 1, 0);
+        }
+        for (word, mask) in masks(run) {
+            self.words[word] |= mask;
+        }
+        true
+    }
+
+    /// Whether no bit of a run is set.
+    pub(super) fn is_clear(&self, run: Range<usize>) -> bool {
+        masks(run).all(|(word, mask)| self.words.get(word).is_none_or(|word| word & mask == 0))
+    }
+
     pub(super) fn count(&self) -> usize {
         self.words
             .iter()
             .map(|word| word.count_ones() as usize)
             .sum()
     }
+}
+
+/// The words that a run of bits lies in, each with the bits of the run.
+fn masks(run: Range<usize>) -> impl Iterator<Item = (usize, u64)> {
+    (run.start / 64..run.end.div_ceil(64)).map(move |word| {
+        let from = run.start.saturating_sub(word * 64);
+        let beyond = (word * 64 + 64).saturating_sub(run.end);
+        (word, u64::MAX << from & u64::MAX >> beyond)
+    })
 }
 
 /// Items that were added between two cuts.
@@ -68,6 +100,22 @@ impl<T> Segment<T> {
 
     pub(super) fn get(&self, index: usize) -> Option<&T> {
         self.items.get(index).filter(|_| !self.gone.get(index))
+    }
+
+    /// The items of a run, while none of them has a verdict.
+    pub(super) fn run(&self, run: Range<usize>) -> Option<&[T]> {
+        let items = self.items.get(run.clone())?;
+        self.gone.is_clear(run).then_some(items)
+    }
+
+    /// Takes a run out, all of it or nothing.
+    pub(super) fn remove_run(&mut self, run: Range<usize>) -> bool {
+        let count = run.len();
+        if run.end > self.items.len() || !self.gone.set_run(run) {
+            return false;
+        }
+        self.left -= count;
+        true
     }
 
     pub(super) fn remove(&mut self, index: usize) -> bool {
@@ -126,6 +174,30 @@ impl<T> SegmentView<T> {
                 return Some((Place::new(self.id, index), item));
             }
         }
+    }
+
+    /// How many items from `first` on had no verdict, at most `most`, if `first` is the next item
+    /// that [`next_from`](Self::next_from) would give. Moves the cursor behind them.
+    ///
+    /// For connectors that know where items stand, and take many at once.
+    pub fn next_run(&self, cursor: &mut u32, first: Place, most: usize) -> usize {
+        let start = first.index();
+        let from = *cursor as usize;
+        let next = first.segment() == self.id
+            && from <= start
+            && (from..start).all(|index| self.gone.get(index));
+        if !next {
+            return 0;
+        }
+        let end = self.items.len().min(start.saturating_add(most));
+        let run = (start..end).take_while(|index| !self.gone.get(*index));
+        let count = run.count();
+        if let Ok(moved) = u32::try_from(start + count)
+            && count > 0
+        {
+            *cursor = moved;
+        }
+        count
     }
 
     /// The number of items that had no verdict.

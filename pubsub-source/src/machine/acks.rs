@@ -139,6 +139,20 @@ impl Acks {
         Some(Next::Released(place, key))
     }
 
+    /// The next items of committed epochs, if they are those from `first` on and nothing comes before
+    /// them: how many were taken, at most `most`.
+    pub(super) fn pop_run(&mut self, first: Place, most: usize) -> usize {
+        if !self.urgent.is_empty() {
+            return 0;
+        }
+        let Some(released) = self.released.front_mut() else {
+            return 0;
+        };
+        let count = released.segment.next_run(&mut released.cursor, first, most);
+        released.left -= count;
+        count
+    }
+
     /// The next item of a committed epoch.
     fn pop_released(&mut self) -> Option<(Place, MessageKey)> {
         while let Some(first) = self.released.front_mut() {

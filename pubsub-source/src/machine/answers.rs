@@ -12,6 +12,7 @@ use super::{
     batch::{Marks, Stage},
     calls::{Call, Errand},
     cutting::is_acking,
+    deliveries::runs_of,
 };
 use crate::delivery::DeliveryId;
 
@@ -107,12 +108,17 @@ impl Machine {
         let mut lapsed = Vec::new();
         let mut crossing = Vec::new();
         let mut published_by = i64::MIN;
-        for id in ids {
-            if plain && self.deliveries.settle_acked(id) {
-                self.count_ack(Stage::Acking, Outcome::Settled);
-                self.count_restored(id, Outcome::Settled);
-                continue;
+        let mut others = Vec::new();
+        for run in runs_of(&ids) {
+            let [first, ..] = *run else { continue };
+            if plain && self.deliveries.settle_acked(first, run.len()) {
+                self.stats.acknowledged += run.len() as u64;
+                self.count_restored_run(run);
+            } else {
+                others.extend_from_slice(run);
             }
+        }
+        for id in others {
             let (stage, marks) = self.deliveries.stage_and_marks(id);
             if !is_acking(stage) {
                 continue;

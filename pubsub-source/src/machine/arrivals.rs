@@ -92,18 +92,22 @@ impl Machine {
         let published_by = messages.iter().map(published).max().unwrap_or(i64::MIN);
         let batch = self.deliveries.open(now, published_by, keys, ack_ids);
         self.leases.start(batch, leased_since, lease, random);
-        let mut index = 0u16;
-        let recognised = self.stats.recognised;
-        messages.retain_mut(|message| {
+        for (index, message) in (0u16..).zip(&mut messages) {
             message.delivery = DeliveryId::new(batch, index);
-            index = index.wrapping_add(1);
-            let published = published(message);
-            if self.runs.is_some() && !message.ordering_key.is_empty() {
-                self.arrive_in_order(now, leased_since, message, published)
-            } else {
-                self.arrive(now, message.delivery, published)
-            }
-        });
+        }
+        let recognised = self.stats.recognised;
+        if self.runs.is_none() {
+            self.arrive_together(now, batch, &mut messages);
+        } else {
+            messages.retain(|message| {
+                let published = published(message);
+                if message.ordering_key.is_empty() {
+                    self.arrive(now, message.delivery, published)
+                } else {
+                    self.arrive_in_order(now, leased_since, message, published)
+                }
+            });
+        }
         let ids = self.stats.recognised - recognised;
         if recognised == 0 && ids > 0 {
             let ids = usize::try_from(ids).unwrap_or(usize::MAX);
@@ -116,6 +120,35 @@ impl Machine {
         self.watch_reading(now);
     }
 
+    /// Finds out what the deliveries of a response are. Leaves the messages that wait to be handed
+    /// out.
+    fn arrive_together(&mut self, now: Instant, batch: u64, messages: &mut Vec<Message>) {
+        let held = self.deliveries.arrive_together(batch);
+        if held.is_empty() && self.seen.is_empty() {
+            return;
+        }
+        let mut held = held.into_iter().peekable();
+        messages.retain(|message| {
+            let (id, published) = (message.delivery, message.published_nanos());
+            let at = held.next_if(|held| usize::from(*held) == id.index());
+            if at.is_some() {
+                self.arrive(now, id, published)
+            } else {
+                !self.is_recognised(id, published)
+            }
+        });
+    }
+
+    /// Whether a new delivery's message is part of a durable epoch. Then it is acknowledged.
+    fn is_recognised(&mut self, id: DeliveryId, published: i64) -> bool {
+        let key = self.deliveries.key(id);
+        let seen = key.is_some_and(|key| self.seen.suppresses(key, published));
+        if seen {
+            self.re_ack(id);
+        }
+        seen
+    }
+
     /// Finds out what a delivery is. Answers whether its message waits to be handed out.
     fn arrive(&mut self, now: Instant, id: DeliveryId, published: i64) -> bool {
         let mut arrival = self.deliveries.arrive(id, published);
@@ -124,14 +157,7 @@ impl Machine {
             arrival = self.deliveries.arrive(id, published);
         }
         match arrival {
-            Arrival::New => {
-                let key = self.deliveries.key(id);
-                let seen = key.is_some_and(|key| self.seen.suppresses(key, published));
-                if seen {
-                    self.re_ack(id);
-                }
-                !seen
-            }
+            Arrival::New => !self.is_recognised(id, published),
             Arrival::Namesake(_) => unreachable!("what was held under the id was given up"),
             Arrival::Renewed(_) => {
                 self.renewed(now, id);

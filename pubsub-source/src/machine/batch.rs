@@ -1,5 +1,7 @@
 //! The deliveries that came in one response.
 
+mod together;
+
 use std::time::Instant;
 
 use connector_core::ledger::Place;
@@ -7,6 +9,7 @@ use connector_core::ledger::Place;
 use super::{
     ack_ids::AckIds,
     key::MessageKey,
+    places::Places,
     runs::{KeyNo, Passage},
 };
 
@@ -64,9 +67,8 @@ pub(super) struct Batch {
     ack_ids: AckIds,
     stages: Vec<Stage>,
     marks: Vec<Marks>,
-    /// Filled as deliveries are handed out; what lies beyond, or belongs to a delivery that is not
-    /// out, is a stand-in.
-    places: Vec<Place>,
+    /// Of those that are out or being acknowledged.
+    places: Places,
     /// Empty once no delivery keeps its key here.
     keys: Vec<MessageKey>,
     keys_left: usize,
@@ -92,7 +94,7 @@ impl Batch {
             ack_ids,
             stages: vec![Stage::Buffered; count],
             marks: vec![Marks::default(); count],
-            places: Vec::new(),
+            places: Places::default(),
             keys,
             keys_left: count,
             live: count,
@@ -164,17 +166,11 @@ impl Batch {
 
     /// The place of a delivery that is out or being acknowledged.
     pub(super) fn place(&self, index: usize) -> Place {
-        self.places[index]
+        self.places.get(index)
     }
 
     pub(super) fn set_place(&mut self, index: usize, place: Place) {
-        if self.places.is_empty() {
-            self.places.reserve_exact(self.stages.len());
-        }
-        if self.places.len() <= index {
-            self.places.resize(index + 1, place);
-        }
-        self.places[index] = place;
+        self.places.set(index, place, 1, self.stages.len());
     }
 
     pub(super) fn key(&self, index: usize) -> Option<&MessageKey> {

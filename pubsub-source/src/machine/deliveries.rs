@@ -149,6 +149,23 @@ impl Deliveries {
         true
     }
 
+    /// Makes buffered deliveries part of the open epoch, which lie one after the other in one batch.
+    /// Answers false, and changes nothing, when they are to be handed out one by one.
+    pub(super) fn hand_out_run(&mut self, first: DeliveryId, count: usize) -> bool {
+        let run = first.index()..first.index() + count;
+        let Some(batch) = self.batches.get_mut(first.batch()) else {
+            return false;
+        };
+        let plain = self.saved.is_none()
+            && self.forwards.is_empty()
+            && batch.are_plainly(Stage::Buffered, run.clone());
+        if plain {
+            batch.move_out(run, &mut self.ledger);
+            self.newest_out = self.newest_out.max(batch.published_by());
+        }
+        plain
+    }
+
     /// What was published later than this is another message than `id`'s, in nanoseconds since the
     /// Unix epoch.
     pub(super) fn published_by(&self, id: DeliveryId) -> i64 {
@@ -338,6 +355,12 @@ impl Deliveries {
     pub(super) fn ledger(&self) -> &Ledger<MessageKey> {
         &self.ledger
     }
+}
+
+/// The parts of a list of deliveries that lie one after the other in one batch.
+pub(super) fn runs_of(ids: &[DeliveryId]) -> impl Iterator<Item = &[DeliveryId]> {
+    // The index is the lower part of an id, and a batch never has so many that it would overflow.
+    ids.chunk_by(|one, next| one.after(1) == *next && one.batch() == next.batch())
 }
 
 fn ids(batch: u64, count: usize) -> impl Iterator<Item = DeliveryId> {

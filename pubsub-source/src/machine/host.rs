@@ -10,6 +10,7 @@ use connector_core::{
 use super::{
     Effect, Machine, Notice, Parcel, Phase, SettleId,
     batch::{Marks, Stage},
+    deliveries::runs_of,
     runs::Runs,
 };
 use crate::{
@@ -50,7 +51,8 @@ impl Machine {
         let mut known = None;
         let ends = deliveries.map(|delivery| {
             let id = self.deliveries.current(delivery);
-            if self.deliveries.stage(id) == Stage::Superseded {
+            // Only where the order of keys is kept.
+            if self.runs.is_some() && self.deliveries.stage(id) == Stage::Superseded {
                 return self.unleased_until(id);
             }
             match known {
@@ -70,8 +72,14 @@ impl Machine {
     /// open epoch.
     pub(crate) fn hand_out(&mut self, now: Instant, deliveries: &[DeliveryId], left: Limits) {
         if self.runs.is_none() && self.partials.is_empty() {
-            for delivery in deliveries {
-                self.deliveries.hand_out(*delivery);
+            for run in runs_of(deliveries) {
+                if let [first, ..] = *run
+                    && !self.deliveries.hand_out_run(first, run.len())
+                {
+                    for delivery in run {
+                        self.deliveries.hand_out(*delivery);
+                    }
+                }
             }
         } else {
             for delivery in deliveries {

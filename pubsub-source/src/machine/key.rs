@@ -5,6 +5,9 @@ use std::{
     hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
 };
 
+/// So many neighbouring numbers hash to places beside each other.
+const NEIGHBOURS: u64 = 64;
+
 /// Decimal numbers of so many digits all fit 64 bits.
 const MOST_DIGITS: usize = 19;
 
@@ -39,14 +42,19 @@ impl MessageKey {
     /// inputs. Ids are given by the service, not by whoever publishes, so nobody can aim at it.
     pub(super) fn hash(&self) -> u64 {
         match self {
-            // The finalizer of MurmurHash3: ids of one publish request differ in the low bits only.
             Self::Number(number) => {
-                let mut hash = *number;
+                // Ids of one publish request differ in the low bits only. What shares the others is
+                // kept together, so that the next message's place is in memory that is at hand.
+                let low = number % NEIGHBOURS;
+                // The finalizer of MurmurHash3.
+                let mut hash = number / NEIGHBOURS;
                 hash ^= hash >> 33;
                 hash = hash.wrapping_mul(0xff51_afd7_ed55_8ccd);
                 hash ^= hash >> 33;
                 hash = hash.wrapping_mul(0xc4ce_b9fe_1a85_ec53);
-                hash ^ hash >> 33
+                hash ^= hash >> 33;
+                // A table looks at the upper bits first to tell neighbours apart.
+                hash ^ low ^ low << 57
             }
             Self::Text(text) => BuildHasherDefault::<DefaultHasher>::default().hash_one(text),
         }

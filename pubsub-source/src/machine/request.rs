@@ -1,6 +1,6 @@
 //! Acknowledge and ModifyAckDeadline requests, encoded while they are cut.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
 
 /// The most ids in one request: what Google's libraries settled on after 3,000 and 2,500 broke.
@@ -22,7 +22,7 @@ const MODIFY_IDS: u32 = 4;
 /// generated types would make a `String` of each only to have it copied once more.
 #[derive(Debug)]
 pub(super) struct RequestBody {
-    bytes: BytesMut,
+    bytes: Vec<u8>,
     ids_field: u32,
     ids: usize,
 }
@@ -44,7 +44,7 @@ impl RequestBody {
     }
 
     fn new(subscription: &str, ids_field: u32) -> Self {
-        let mut bytes = BytesMut::with_capacity(1024);
+        let mut bytes = Vec::with_capacity(1024);
         put(&mut bytes, SUBSCRIPTION, subscription.as_bytes());
         Self {
             bytes,
@@ -53,8 +53,14 @@ impl RequestBody {
         }
     }
 
+    /// How many more ids may go in, by their number.
+    pub(super) fn room(&self) -> usize {
+        MAX_IDS - self.ids
+    }
+
     /// Adds an id. Answers false, and adds nothing, when it does not fit any more; the first id
     /// always fits, however long it is: the service has the last word on it.
+    #[inline]
     pub(super) fn push(&mut self, ack_id: &[u8]) -> bool {
         // The key of a field below 16 is one byte.
         let grows = 1 + encoded_len_varint(ack_id.len() as u64) + ack_id.len();
@@ -72,14 +78,15 @@ impl RequestBody {
     }
 
     pub(super) fn finish(self) -> Bytes {
-        self.bytes.freeze()
+        self.bytes.into()
     }
 }
 
-fn put(bytes: &mut BytesMut, field: u32, value: &[u8]) {
+#[inline]
+fn put(bytes: &mut Vec<u8>, field: u32, value: &[u8]) {
     encode_key(field, WireType::LengthDelimited, bytes);
     encode_varint(value.len() as u64, bytes);
-    bytes.put_slice(value);
+    bytes.extend_from_slice(value);
 }
 
 #[cfg(test)]

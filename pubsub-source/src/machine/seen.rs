@@ -221,6 +221,10 @@ impl Seen {
         self.len
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// Ids that had to leave early because the window was full.
     pub(super) fn overflowed(&self) -> u64 {
         self.overflowed

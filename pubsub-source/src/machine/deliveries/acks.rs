@@ -2,7 +2,7 @@
 
 use connector_core::ledger::{Outcome, Place};
 
-use super::{Batch, Deliveries, Marks, MessageKey, Stage};
+use super::{Batch, Deliveries, MessageKey, Stage};
 use crate::delivery::DeliveryId;
 
 impl Deliveries {
@@ -33,6 +33,36 @@ impl Deliveries {
         Some(id)
     }
 
+    /// The places of the deliveries that are expected to be acknowledged next, at most `most`: the
+    /// first, and how many follow it.
+    pub(in crate::machine) fn expected_run(&self, most: usize) -> Option<(Place, usize)> {
+        let batch = self.batches.get(self.expected.batch())?;
+        let index = self.expected.index();
+        let out = batch.count_in(Stage::Out, index, most);
+        if out == 0 {
+            return None;
+        }
+        batch.place_run(index, out)
+    }
+
+    /// Starts to acknowledge so many of the expected deliveries, whose epoch is committed. Answers
+    /// the first, and their ack ids.
+    pub(in crate::machine) fn start_run(
+        &mut self,
+        count: usize,
+    ) -> Option<(DeliveryId, impl Iterator<Item = &[u8]> + '_)> {
+        let first = self.expected;
+        let run = first.index()..first.index() + count;
+        let batch = self.batches.get_mut(first.batch())?;
+        batch.set_stages(run.clone(), Stage::Acking);
+        self.expected = if run.end < batch.len() {
+            first.after(count)
+        } else {
+            DeliveryId::new(first.batch() + 1, 0)
+        };
+        Some((first, batch.ack_ids(run)))
+    }
+
     /// Starts to acknowledge a delivery whose epoch is committed.
     pub(in crate::machine) fn start_ack(&mut self, id: DeliveryId, place: Place) -> bool {
         let Some(batch) = self.batches.get_mut(id.batch()) else {
@@ -53,31 +83,41 @@ impl Deliveries {
         }
     }
 
-    /// Gives a delivery of a committed epoch its verdict, confirmed and nothing more to be said of
-    /// it. Answers false, and changes nothing, when there is more: it lapsed, came again or was
-    /// tried again, or is not being acknowledged as part of an epoch.
+    /// Gives deliveries of a committed epoch their verdict, confirmed and nothing more to be said of
+    /// them, which lie one after the other in one batch. Answers false, and changes nothing, when
+    /// there is more of one of them: it lapsed, came again or was tried again, or is not being
+    /// acknowledged as part of an epoch.
     ///
     /// The short way of [`settle`](Self::settle), for what is asked about very many deliveries.
-    pub(in crate::machine) fn settle_acked(&mut self, id: DeliveryId) -> bool {
-        let Some(batch) = self.batches.get_mut(id.batch()) else {
+    pub(in crate::machine) fn settle_acked(&mut self, first: DeliveryId, count: usize) -> bool {
+        let run = first.index()..first.index() + count;
+        let Some(batch) = self.batches.get_mut(first.batch()) else {
             return false;
         };
-        let plain = batch.stage(id.index()) == Stage::Acking
-            && batch.marks(id.index()) == Marks::default()
-            && self.origins.is_empty();
-        if !plain {
+        if !self.origins.is_empty() || !batch.are_plainly(Stage::Acking, run.clone()) {
             return false;
         }
-        let place = batch.place(id.index());
-        batch.set_stage(id.index(), Stage::Gone);
-        let empty = batch.live() == 0;
-        if let Some(hash) = self.ledger.get(place).map(MessageKey::hash) {
-            self.unindex_as(id, hash);
+        let Some((place, follow)) = batch.place_run(first.index(), count) else {
+            return false;
+        };
+        let Some(keys) = self.ledger.run(place, count).filter(|_| follow == count) else {
+            return false;
+        };
+        for (index, key) in (0..count).zip(keys) {
+            let id = first.after(index);
+            if let Ok(entry) = self.index.find_entry(key.hash(), |held| *held == id) {
+                entry.remove();
+            }
         }
-        self.ledger.settle(place, Outcome::Settled);
-        self.leased -= 1;
-        if empty {
-            self.drop_if_empty(id.batch());
+        let settled = self.ledger.settle_run(place, count, Outcome::Settled);
+        debug_assert!(
+            settled,
+            "what is being acknowledged is part of a committed epoch"
+        );
+        batch.set_stages(run, Stage::Gone);
+        self.leased -= count;
+        if batch.live() == 0 {
+            self.drop_if_empty(first.batch());
         }
         true
     }

@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use hashbrown::hash_table::Entry;
+
 use super::{AckIds, Batch, Deliveries, Marks, MessageKey, Stage, key_in};
 use crate::delivery::DeliveryId;
 
@@ -35,6 +37,27 @@ impl Deliveries {
             Box::new(Batch::new(now, published_by, keys, ack_ids)),
         );
         batch
+    }
+
+    /// Finds out which deliveries of a batch that was just opened are of messages that are held
+    /// already: those, few if any, must still [`arrive`](Self::arrive).
+    pub(in crate::machine) fn arrive_together(&mut self, batch: u64) -> Vec<u16> {
+        let (batches, ledger) = (&self.batches, &self.ledger);
+        let mut held_already = Vec::new();
+        let keys = batches.get(batch).map_or(&[][..], Batch::keys);
+        let hash_of =
+            |held: &DeliveryId| key_in(batches, ledger, *held).map_or(0, MessageKey::hash);
+        self.index.reserve(keys.len(), hash_of);
+        for (index, key) in (0u16..).zip(keys) {
+            let is_it = |held: &DeliveryId| key_in(batches, ledger, *held) == Some(key);
+            match self.index.entry(key.hash(), is_it, hash_of) {
+                Entry::Vacant(place) => {
+                    place.insert(DeliveryId::new(batch, index));
+                }
+                Entry::Occupied(_) => held_already.push(index),
+            }
+        }
+        held_already
     }
 
     /// Finds out whether a delivery's message is held already. Then the delivery takes over: from
