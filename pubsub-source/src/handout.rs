@@ -52,6 +52,7 @@ pub(crate) struct HandOut {
 
 impl HandOut {
     /// Hands the next message out.
+    #[inline]
     pub(crate) fn pop(&mut self, now: Instant, revoked: u64) -> Result<Message, Pause> {
         let message = self.next(now, revoked)?;
         self.handed.push(message.delivery);
@@ -59,6 +60,7 @@ impl HandOut {
         Ok(message)
     }
 
+    #[inline]
     fn next(&mut self, now: Instant, revoked: u64) -> Result<Message, Pause> {
         if self.messages.is_empty() {
             return Err(Pause::Empty);
@@ -146,6 +148,12 @@ impl HandOut {
         self.revoked = machine.revoked();
         let in_hand = self.in_hand.as_ref().map(InHand::delivery);
         let queued = self.messages.iter().map(|message| message.delivery);
+        // All are of one batch, and then one speaks for all.
+        let queued = queued.take(if machine.is_leased_by_batch() {
+            1
+        } else {
+            usize::MAX
+        });
         self.fresh_until = machine.fresh_until(in_hand.into_iter().chain(queued));
     }
 

@@ -21,6 +21,9 @@ pub(crate) use id::Id;
 
 use crate::delivery::DeliveryId;
 
+/// The publish time of a message that has none: before all times.
+pub(crate) const UNPUBLISHED: i64 = i64::MIN;
+
 /// A message, as the service delivered it.
 ///
 /// It carries no handle: acknowledging is the business of the host's checkpoints. A host that
@@ -31,9 +34,9 @@ pub struct Message {
     pub(crate) id: Id,
     pub(crate) data: Bytes,
     pub(crate) attributes: Attributes,
-    pub(crate) ordering_key: String,
-    /// Nanoseconds since the Unix epoch, cut and never rounded up.
-    pub(crate) published: Option<i64>,
+    pub(crate) ordering_key: Box<str>,
+    /// Nanoseconds since the Unix epoch, cut and never rounded up; [`UNPUBLISHED`] for none.
+    pub(crate) published: i64,
     pub(crate) attempt: u32,
     pub(crate) subscription: SubscriptionName,
 }
@@ -72,7 +75,7 @@ impl Message {
     /// The ordering key; `None` when the message was published without one.
     #[must_use]
     pub fn ordering_key(&self) -> Option<&str> {
-        (!self.ordering_key.is_empty()).then_some(self.ordering_key.as_str())
+        (!self.ordering_key.is_empty()).then_some(&*self.ordering_key)
     }
 
     /// When the service took the message, as exactly as it says; `None` when it does not.
@@ -81,7 +84,7 @@ impl Message {
     /// event time where the payload has none.
     #[must_use]
     pub fn publish_time(&self) -> Option<SystemTime> {
-        let nanos = self.published?;
+        let nanos = self.published()?;
         let distance = Duration::from_nanos(nanos.unsigned_abs());
         if nanos < 0 {
             SystemTime::UNIX_EPOCH.checked_sub(distance)
@@ -93,7 +96,7 @@ impl Message {
     /// The publish time in whole milliseconds since the Unix epoch, cut and never rounded up.
     #[must_use]
     pub fn publish_millis(&self) -> Option<i64> {
-        self.published.map(|nanos| nanos.div_euclid(1_000_000))
+        self.published().map(|nanos| nanos.div_euclid(1_000_000))
     }
 
     /// How often the service has delivered the message, counting from 1; `None` on a subscription
@@ -119,7 +122,11 @@ impl Message {
     /// The publish time in nanoseconds since the Unix epoch, with a stand-in before all times where
     /// there is none.
     pub(crate) fn published_nanos(&self) -> i64 {
-        self.published.unwrap_or(i64::MIN)
+        self.published
+    }
+
+    fn published(&self) -> Option<i64> {
+        (self.published != UNPUBLISHED).then_some(self.published)
     }
 
     /// What the message counts for in the buffer: the bytes that vary, and a flat amount for the
@@ -136,8 +143,8 @@ impl Message {
             id: Id::of(number.to_string().as_bytes()),
             data: vec![0; bytes].into(),
             attributes: Attributes::default(),
-            ordering_key: String::new(),
-            published: Some(0),
+            ordering_key: Box::default(),
+            published: 0,
             attempt: 0,
             subscription: SubscriptionName::new("demo-project", "sub").unwrap(),
         }
@@ -179,15 +186,21 @@ mod tests {
     fn milliseconds_are_cut_and_never_rounded_up() {
         let mut message = Message::fake(1, 0);
         for (nanos, millis) in [(1_999_999, 1), (0, 0), (-1, -1), (-1_000_000, -1)] {
-            message.published = Some(nanos);
+            message.published = nanos;
             assert_eq!(message.publish_millis(), Some(millis));
         }
     }
 
     #[test]
+    fn a_message_is_moved_without_a_call() {
+        // What is larger is moved by a call of the C library, and a message is moved several times.
+        assert!(size_of::<Message>() <= 128);
+    }
+
+    #[test]
     fn a_message_without_a_publish_time_has_no_event_time() {
         let message = Message {
-            published: None,
+            published: UNPUBLISHED,
             ..Message::fake(1, 0)
         };
         assert_eq!(message.publish_time(), None);

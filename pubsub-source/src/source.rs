@@ -275,6 +275,7 @@ impl PubsubSource {
         }
     }
 
+    #[inline]
     fn poll_message(&mut self, cx: &Context<'_>) -> Poll<Option<Result<Message, SourceError>>> {
         let polled = ready!(self.poll_with(cx, SplitReader::poll_message));
         Poll::Ready(polled.map(|next| {
@@ -286,6 +287,7 @@ impl PubsubSource {
     }
 
     /// The next of whatever `poll` gets from a split, with the split.
+    #[inline]
     fn poll_with<T>(
         &mut self,
         cx: &Context<'_>,

@@ -58,10 +58,12 @@ impl SplitReader {
     }
 
     /// The next message; nothing more once the split has ended, for whatever reason.
+    #[inline]
     pub(crate) fn poll_message(&mut self, cx: &Context<'_>) -> Poll<Option<Message>> {
         self.poll_with(cx, HandOut::pop)
     }
 
+    #[inline]
     fn poll_with<T>(
         &mut self,
         cx: &Context<'_>,

@@ -183,6 +183,7 @@ impl Connector {
             .adaptive_window(false)
             .initial_stream_window_size(self.windows.stream)
             .initial_connection_window_size(self.windows.connection)
+            .max_frame_size(self.windows.frame)
             .max_header_list_size(HEADER_LIST)
             .keep_alive_interval(self.ping_interval())
             .keep_alive_timeout(self.keepalive_timeout)

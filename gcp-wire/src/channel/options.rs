@@ -198,22 +198,32 @@ pub enum WireError {
 /// It is leased and unseen while it waits there, so it is no larger than keeps a fast stream going.
 pub const PULL_WINDOW: u32 = 2 << 20;
 
+/// The largest frame of a pull stream, in bytes. A response that comes in one frame is read where it
+/// lies; one in several has to be put together first, and that would be most of the copying that is
+/// done. A response is of no use before all of it has come, so large frames delay nothing.
+const PULL_FRAME: u32 = 1 << 20;
+
+/// The largest frame that HTTP/2 has without any agreement.
+const LEAST_FRAME: u32 = 16 << 10;
+
 /// The HTTP/2 windows of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Windows {
     pub(super) stream: u32,
     pub(super) connection: u32,
+    /// The largest frame that the server may send.
+    pub(super) frame: u32,
 }
 
 impl Windows {
     /// Answers are small, but one that is not read must not hold up the other ninety-nine.
     pub(super) const fn unary(requests: usize) -> Self {
-        Self::fitting(requests, 256 << 10)
+        Self::fitting(requests, 256 << 10, LEAST_FRAME)
     }
 
     /// A stream's window is what the server may send before we read: leased, and unseen.
     pub(super) const fn pull(streams: usize) -> Self {
-        Self::fitting(streams, PULL_WINDOW)
+        Self::fitting(streams, PULL_WINDOW, PULL_FRAME)
     }
 
     /// Unread streams use up the connection's window, which then also holds back the answers that
@@ -222,10 +232,11 @@ impl Windows {
         clippy::cast_possible_truncation,
         reason = "at most 100 streams of 2 MiB and 1 MiB, far below both u32 and HTTP/2's 2^31"
     )]
-    const fn fitting(streams: usize, stream: u32) -> Self {
+    const fn fitting(streams: usize, stream: u32, frame: u32) -> Self {
         Self {
             stream,
             connection: stream * streams as u32 + (1 << 20),
+            frame,
         }
     }
 }

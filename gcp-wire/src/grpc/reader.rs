@@ -11,12 +11,19 @@ use crate::status::{Cause, Code, DecodeFault, Details};
 
 const PREFIX: usize = 5;
 
+/// A message of at most so many bytes is put together in memory that is used again: ten times what
+/// the service's responses mostly have.
+const KEPT: usize = 1 << 20;
+
 /// Reads the messages of an answer, without copying those that come in one piece.
 #[derive(Debug)]
 pub(crate) struct Reader<B> {
     body: B,
     received: VecDeque<Bytes>,
     buffered: usize,
+    /// Where messages in several pieces are put together: the same memory again and again, as long as
+    /// nobody keeps a message.
+    joined: BytesMut,
     /// The length of the message that has begun.
     begun: Option<usize>,
     limit: usize,
@@ -43,11 +50,12 @@ impl<B> Reader<B>
 where
     B: Body<Data = Bytes> + Unpin,
 {
-    pub(crate) const fn new(body: B, limit: usize) -> Self {
+    pub(crate) fn new(body: B, limit: usize) -> Self {
         Self {
             body,
             received: VecDeque::new(),
             buffered: 0,
+            joined: BytesMut::new(),
             begun: None,
             limit,
         }
@@ -133,7 +141,14 @@ where
         {
             return front.split_to(len);
         }
-        let mut joined = BytesMut::with_capacity(len);
+        // What is exceptionally large is not kept for the next.
+        let mut large = BytesMut::new();
+        let joined = if len <= KEPT {
+            &mut self.joined
+        } else {
+            &mut large
+        };
+        joined.reserve(len);
         while joined.len() < len {
             let Some(front) = self.received.front_mut() else {
                 break;
@@ -144,7 +159,7 @@ where
                 self.received.pop_front();
             }
         }
-        joined.freeze()
+        joined.split().freeze()
     }
 }
 

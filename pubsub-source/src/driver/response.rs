@@ -13,7 +13,7 @@ use gcp_wire::{
 use crate::{
     delivery::DeliveryId,
     machine::{AckIds, MessageKey, Pulled},
-    message::{Attributes, Id, Message},
+    message::{Attributes, Id, Message, UNPUBLISHED},
 };
 use payloads::Payloads;
 
@@ -30,8 +30,9 @@ pub(crate) fn take_apart(
 ) -> Pulled {
     let count = part.len();
     let deliveries = || response.deliveries().skip(part.start).take(count);
-    let ack_bytes = deliveries().map(|one| one.ack_id().len()).sum();
-    let mut ack_ids = AckIds::with_capacity(count, ack_bytes);
+    // Mostly all of one length; what is too much is given back.
+    let ack_bytes = deliveries().next().map_or(0, |one| one.ack_id().len());
+    let mut ack_ids = AckIds::with_capacity(count, ack_bytes.saturating_mul(count));
     let mut messages = Vec::with_capacity(count);
     let mut keys = Vec::with_capacity(count);
     let mut payloads = Payloads::of(response.payload_bytes());
@@ -59,6 +60,7 @@ pub(crate) fn take_apart(
         messages.push(taken);
     }
     payloads.hand_over(&mut messages);
+    ack_ids.shrink();
     let properties = response.properties();
     Pulled {
         messages,
@@ -77,7 +79,7 @@ fn message_of(
     delivery: &PulledDelivery<'_>,
     message: &PulledMessage<'_>,
 ) -> Message {
-    let published = message.publish_time().map(|time| {
+    let published = message.publish_time().map_or(UNPUBLISHED, |time| {
         time.seconds
             .saturating_mul(1_000_000_000)
             .saturating_add(i64::from(time.nanos))
@@ -88,7 +90,7 @@ fn message_of(
         id: Id::of(message.id_bytes()),
         data: Bytes::new(),
         attributes: Attributes::of(message.attributes()),
-        ordering_key: message.ordering_key().to_owned(),
+        ordering_key: message.ordering_key().into(),
         published,
         attempt: u32::try_from(delivery.delivery_attempt()).unwrap_or(0),
         subscription: subscription.clone(),

@@ -44,7 +44,7 @@ impl AckIds {
     }
 
     /// Gives back what was allocated ahead: nothing is added any more.
-    pub(super) fn shrink(&mut self) {
+    pub(crate) fn shrink(&mut self) {
         self.bytes.shrink_to_fit();
         self.ends.shrink_to_fit();
     }

@@ -88,8 +88,8 @@ impl Machine {
             ordered: _,
         } = pulled;
         self.stats.received_bytes += bytes;
-        let published = |message: &Message| message.published.unwrap_or(i64::MIN);
-        let published_by = messages.iter().map(published).max().unwrap_or(i64::MIN);
+        let published = messages.iter().map(Message::published_nanos);
+        let published_by = published.max().unwrap_or(i64::MIN);
         let batch = self.deliveries.open(now, published_by, keys, ack_ids);
         self.leases.start(batch, leased_since, lease, random);
         for (index, message) in (0u16..).zip(&mut messages) {
@@ -100,7 +100,7 @@ impl Machine {
             self.arrive_together(now, batch, &mut messages);
         } else {
             messages.retain(|message| {
-                let published = published(message);
+                let published = message.published_nanos();
                 if message.ordering_key.is_empty() {
                     self.arrive(now, message.delivery, published)
                 } else {

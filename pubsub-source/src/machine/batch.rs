@@ -66,6 +66,7 @@ impl Marks {
 pub(super) struct Batch {
     ack_ids: AckIds,
     stages: Vec<Stage>,
+    /// Empty while nothing has happened to any.
     marks: Vec<Marks>,
     /// Of those that are out or being acknowledged.
     places: Places,
@@ -93,7 +94,7 @@ impl Batch {
         Self {
             ack_ids,
             stages: vec![Stage::Buffered; count],
-            marks: vec![Marks::default(); count],
+            marks: Vec::new(),
             places: Places::default(),
             keys,
             keys_left: count,
@@ -157,10 +158,13 @@ impl Batch {
     }
 
     pub(super) fn marks(&self, index: usize) -> Marks {
-        self.marks[index]
+        self.marks.get(index).copied().unwrap_or_default()
     }
 
     pub(super) fn mark(&mut self, index: usize, mark: Marks) {
+        if self.marks.is_empty() {
+            self.marks = vec![Marks::default(); self.stages.len()];
+        }
         self.marks[index] = self.marks[index].and(mark);
     }
 

@@ -78,6 +78,11 @@ impl Deliveries {
         self.forwards.get(&id).copied().unwrap_or(id)
     }
 
+    /// Whether another delivery stands for some that a host may know.
+    pub(super) fn has_forwards(&self) -> bool {
+        !self.forwards.is_empty()
+    }
+
     /// The delivery that a host knows `id` by.
     pub(super) fn origin(&self, id: DeliveryId) -> DeliveryId {
         self.origins.get(&id).copied().unwrap_or(id)

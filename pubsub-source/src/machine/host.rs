@@ -68,6 +68,11 @@ impl Machine {
         ends.min().flatten()
     }
 
+    /// Whether every delivery has the lease of the batch that it came in.
+    pub(crate) fn is_leased_by_batch(&self) -> bool {
+        self.runs.is_none() && !self.deliveries.has_forwards()
+    }
+
     /// These deliveries, of messages the handle had taken, were handed out: they are part of the
     /// open epoch.
     pub(crate) fn hand_out(&mut self, now: Instant, deliveries: &[DeliveryId], left: Limits) {

@@ -84,8 +84,18 @@ impl RequestBody {
 
 #[inline]
 fn put(bytes: &mut Vec<u8>, field: u32, value: &[u8]) {
-    encode_key(field, WireType::LengthDelimited, bytes);
-    encode_varint(value.len() as u64, bytes);
+    match value.len() {
+        // As nearly all ids are, and there is one for each message.
+        len @ 128..16_384 => {
+            encode_key(field, WireType::LengthDelimited, bytes);
+            let ([low, ..], [_, high, ..]) = (len.to_le_bytes(), (len << 1).to_le_bytes());
+            bytes.extend_from_slice(&[low | 0x80, high]);
+        }
+        len => {
+            encode_key(field, WireType::LengthDelimited, bytes);
+            encode_varint(len as u64, bytes);
+        }
+    }
     bytes.extend_from_slice(value);
 }
 

@@ -100,8 +100,8 @@ impl Bench {
         let numbers = messages.iter().map(|(number, _)| *number);
         let message = |number| {
             let mut message = Message::fake(number, 10);
-            message.published = Some(self.published);
-            key.clone_into(&mut message.ordering_key);
+            message.published = self.published;
+            message.ordering_key = key.into();
             message
         };
         let pulled = Pulled {

@@ -125,7 +125,7 @@ impl World {
             Some(Bug::ExactlyOnceIgnored) => pulled.exactly_once = Some(false),
             Some(Bug::GuardIgnored) => {
                 for message in &mut pulled.messages {
-                    message.published = Some(i64::MIN);
+                    message.published = i64::MIN;
                 }
             }
             Some(Bug::RedeliveryIsNew) => {

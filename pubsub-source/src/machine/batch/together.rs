@@ -17,9 +17,11 @@ impl Batch {
     /// Whether all of these are in a stage, and nothing else is to be said of any.
     pub(in crate::machine) fn are_plainly(&self, stage: Stage, run: Range<usize>) -> bool {
         let stages = self.stages.get(run.clone());
-        let marks = self.marks.get(run);
         stages.is_some_and(|stages| stages.iter().all(|one| *one == stage))
-            && marks.is_some_and(|marks| marks.iter().all(|one| *one == Marks::default()))
+            && (self.marks.is_empty()
+                || run
+                    .into_iter()
+                    .all(|index| self.marks(index) == Marks::default()))
     }
 
     /// Puts deliveries that have no verdict into a stage.
