@@ -201,7 +201,7 @@ pub const PULL_WINDOW: u32 = 2 << 20;
 /// The largest frame of a pull stream, in bytes. A response that comes in one frame is read where it
 /// lies; one in several has to be put together first, and that would be most of the copying that is
 /// done. A response is of no use before all of it has come, so large frames delay nothing.
-const PULL_FRAME: u32 = 1 << 20;
+const PULL_FRAME: u32 = 256 << 10;
 
 /// The largest frame that HTTP/2 has without any agreement.
 const LEAST_FRAME: u32 = 16 << 10;
