@@ -151,19 +151,6 @@ impl<T> Ledger<T> {
         self.remove(place, Some(outcome))
     }
 
-    /// Gives items their verdict, as [`settle`](Self::settle) does for each.
-    pub fn settle_all(&mut self, places: impl IntoIterator<Item = Place>, outcome: Outcome) {
-        let mut open = 0;
-        for place in places {
-            if self.open.remove_recent(place) {
-                open += 1;
-            } else {
-                self.remove(place, Some(outcome));
-            }
-        }
-        self.open.count(outcome, open);
-    }
-
     /// Takes an item out of the open epoch without a verdict.
     ///
     /// Answers the stage the item is in; it was withdrawn only when that is [`Standing::Open`].

@@ -14,6 +14,19 @@ impl<T> Ledger<T> {
         self.open.extend(items)
     }
 
+    /// Gives items their verdict, as [`settle`](Self::settle) does for each.
+    pub fn settle_all(&mut self, places: impl IntoIterator<Item = Place>, outcome: Outcome) {
+        let mut open = 0;
+        for place in places {
+            if self.open.remove_recent(place) {
+                open += 1;
+            } else {
+                self.remove(place, Some(outcome));
+            }
+        }
+        self.open.count(outcome, open);
+    }
+
     /// Gives `count` items of a committed epoch their verdict, which lie one after the other from
     /// `first` on.
     ///

@@ -199,9 +199,10 @@ pub enum WireError {
 pub const PULL_WINDOW: u32 = 2 << 20;
 
 /// The largest frame of a pull stream, in bytes. A response that comes in one frame is read where it
-/// lies; one in several has to be put together first, and that would be most of the copying that is
-/// done. A response is of no use before all of it has come, so large frames delay nothing.
-const PULL_FRAME: u32 = 256 << 10;
+/// lies, and a larger one has fewer to be put together from. A response is of no use before all of
+/// it has come, so large frames delay nothing; but memory for larger ones than this goes back to the
+/// kernel and comes from there each time.
+const PULL_FRAME: u32 = 64 << 10;
 
 /// The largest frame that HTTP/2 has without any agreement.
 const LEAST_FRAME: u32 = 16 << 10;

@@ -124,10 +124,20 @@ where
             }
         };
         if self.buffered < len {
+            self.gather(len);
             return Ok(None);
         }
         self.begun = None;
         Ok(Some(self.take(len)))
+    }
+
+    /// Puts together what has come of a message of `len` bytes, so that the memory that it was
+    /// received in can be received into again.
+    fn gather(&mut self, len: usize) {
+        if len <= KEPT {
+            self.joined.reserve(len - self.joined.len());
+            join(&mut self.received, &mut self.joined, len);
+        }
     }
 
     /// Takes `len` bytes, of which at least as many are here.
@@ -136,7 +146,8 @@ where
         while self.received.front().is_some_and(Bytes::is_empty) {
             self.received.pop_front();
         }
-        if let Some(front) = self.received.front_mut()
+        if self.joined.is_empty()
+            && let Some(front) = self.received.front_mut()
             && front.len() >= len
         {
             return front.split_to(len);
@@ -148,18 +159,23 @@ where
         } else {
             &mut large
         };
-        joined.reserve(len);
-        while joined.len() < len {
-            let Some(front) = self.received.front_mut() else {
-                break;
-            };
-            let count = front.len().min(len - joined.len());
-            joined.extend_from_slice(&front.split_to(count));
-            if !front.has_remaining() {
-                self.received.pop_front();
-            }
-        }
+        joined.reserve(len - joined.len());
+        join(&mut self.received, joined, len);
         joined.split().freeze()
+    }
+}
+
+/// Moves what was received into `joined`, until that has `len` bytes.
+fn join(received: &mut VecDeque<Bytes>, joined: &mut BytesMut, len: usize) {
+    while joined.len() < len {
+        let Some(front) = received.front_mut() else {
+            return;
+        };
+        let count = front.len().min(len - joined.len());
+        joined.extend_from_slice(&front.split_to(count));
+        if !front.has_remaining() {
+            received.pop_front();
+        }
     }
 }
 
