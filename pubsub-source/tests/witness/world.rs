@@ -8,7 +8,7 @@ use std::{
 use connector_core::{Checkpoint, Committed, Epoch, Restored};
 use futures::StreamExt;
 use gcp_wire::{
-    Connection, ConnectionOptions, Credentials, Method,
+    Connection, ConnectionOptions, Credentials, FromAnswer, Method,
     method::{
         ACKNOWLEDGE, CREATE_SNAPSHOT, CREATE_SUBSCRIPTION, CREATE_TOPIC, DELETE_SNAPSHOT,
         DELETE_SUBSCRIPTION, DELETE_TOPIC, MODIFY_ACK_DEADLINE, PUBLISH, PULL, SEEK,
@@ -103,7 +103,7 @@ impl World {
     pub(crate) async fn call<Req, Res>(&self, method: &Method<Req, Res>, request: Req) -> Res
     where
         Req: prost::Message + Default + 'static,
-        Res: prost::Message + Default + 'static,
+        Res: FromAnswer,
     {
         let routing = self.subscription.as_str();
         let answer = self.connection.call(method, routing, request, LONG).await;
