@@ -180,18 +180,16 @@ impl PubsubSource {
     /// delivery attempt. A parked subscription is not watched either: that it was deleted meanwhile
     /// shows when it is resumed.
     pub fn pause(&mut self, subscription: &SubscriptionName) -> bool {
-        self.split_of(subscription)
-            .map(SplitReader::pause)
-            .is_some()
+        let split = self.split_of(subscription);
+        split.map(SplitReader::pause).is_some()
     }
 
     /// Hands out a subscription's messages again. Answers whether the source reads it.
     ///
     /// What was fetched before and during the pause comes first, as long as it is still ours.
     pub fn resume(&mut self, subscription: &SubscriptionName) -> bool {
-        self.split_of(subscription)
-            .map(SplitReader::resume)
-            .is_some()
+        let split = self.split_of(subscription);
+        split.map(SplitReader::resume).is_some()
     }
 
     /// Whether a subscription of this source is paused.
