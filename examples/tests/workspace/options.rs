@@ -21,8 +21,9 @@ const CRATES: [&str; 6] = [
 ];
 
 /// What has methods like a builder's and is set by nobody: values that are passed on.
-const VALUES: [&str; 6] = [
+const VALUES: [&str; 7] = [
     "connector_core::Epoch",
+    "connector_core::Place",
     "connector_core::Receipt",
     "connector_core::Rejected",
     "connector_core::Restored",
