@@ -3,6 +3,8 @@
 mod claim;
 mod disk;
 mod frame;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod lineage;
 mod listing;
 mod name;

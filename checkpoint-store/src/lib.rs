@@ -10,6 +10,9 @@ mod store;
 
 pub use damage::{Damage, Stake};
 pub use error::StoreError;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub use file_store::fuzzing;
 pub use file_store::{FileStore, FileStoreBuilder};
 pub use memory::{MemoryFault, MemoryPlace, MemoryStore};
 pub use owner::Owner;

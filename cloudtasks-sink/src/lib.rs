@@ -6,6 +6,9 @@ mod delivery;
 mod driver;
 mod error;
 mod event;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod machine;
 mod naming;
 mod options;

@@ -16,7 +16,7 @@ mod gate;
 mod handling;
 mod inflight;
 mod intake;
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 mod invariants;
 mod looking;
 mod parking;

@@ -217,7 +217,7 @@ impl Endpoint {
         Self::emulator_from_value(variable, std::env::var_os(variable))
     }
 
-    fn emulator_from_value(
+    pub(crate) fn emulator_from_value(
         variable: &'static str,
         value: Option<OsString>,
     ) -> Result<Option<Self>, EndpointError> {

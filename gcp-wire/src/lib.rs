@@ -5,6 +5,9 @@ mod clock;
 pub mod channel;
 pub mod credentials;
 pub mod endpoint;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod grpc;
 mod headers;
 pub mod method;

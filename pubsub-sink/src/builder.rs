@@ -5,7 +5,7 @@ mod layers;
 mod restored;
 mod staging;
 
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 pub(crate) use restored::resumed;
 
 use std::{num::NonZeroU32, time::Duration};

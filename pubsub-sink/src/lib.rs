@@ -9,6 +9,9 @@ mod driver;
 mod error;
 mod events;
 mod excerpt;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod machine;
 mod message;
 #[cfg(feature = "metrics")]

@@ -20,7 +20,7 @@ mod figures;
 mod host;
 mod inflight;
 mod intake;
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 mod invariants;
 mod isolate;
 mod order;

@@ -7,6 +7,9 @@ mod delivery;
 mod driver;
 mod error;
 mod every;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod handout;
 mod instance;
 mod machine;

@@ -23,7 +23,7 @@ mod effect;
 mod exactly_once;
 mod figures;
 mod host;
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 mod invariants;
 mod key;
 mod leases;

@@ -4,7 +4,7 @@
 //! as if it had been created alone. What happens to a call as a whole stays in here.
 
 mod call;
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 mod invariants;
 mod lane;
 mod names;

@@ -316,7 +316,7 @@ impl Gate {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 impl Gate {
     pub(super) fn check_invariants(&self) {
         let aside: usize = self.lanes.values().map(|lane| lane.aside.len()).sum();

@@ -130,7 +130,7 @@ impl Handling {
     }
 
     /// Records that are queued for the handler or with it.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn records(&self) -> Vec<RecordId> {
         let out = self.jobs.values().filter_map(|job| match job.what {
             What::Handle(record) => Some(record),

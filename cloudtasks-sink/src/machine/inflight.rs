@@ -351,7 +351,7 @@ impl InFlight {
         self.records.iter()
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn check_invariants(&self) {
         let of = |stage: fn(&Stage) -> bool| {
             self.records

@@ -11,6 +11,9 @@ impl Machine {
         self.ledger.check_invariants();
         self.inflight.check_invariants();
         self.gate.check_invariants();
+        if let Some(batches) = &self.batches {
+            batches.check_invariants();
+        }
         let mut parked = 0;
         let mut with_handler = Vec::new();
         let mut aside = Vec::new();

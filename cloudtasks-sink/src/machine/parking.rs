@@ -38,7 +38,7 @@ impl Parking {
         self.due.clear();
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn contains(&self, record: RecordId, due: Instant) -> bool {
         self.due.contains(&(due, record))
     }

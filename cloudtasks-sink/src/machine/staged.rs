@@ -7,7 +7,7 @@
 mod commit;
 mod deadline;
 mod holds;
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 mod invariants;
 mod operator;
 mod owed;

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Programs that need the rest of the workspace beside them.
-const AT_HOME: [&str; 3] = ["benches", "examples", "measure"];
+const AT_HOME: [&str; 4] = ["benches", "examples", "fuzz-corpus", "measure"];
 
 fn published() -> Vec<Package> {
     let metadata = metadata();

@@ -66,7 +66,7 @@ impl Backlog {
         Some((topic, taken))
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn places(&self) -> impl Iterator<Item = Place> {
         self.by_topic.values().flatten().copied()
     }

@@ -216,7 +216,7 @@ impl Destinations {
         self.released
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn iter(&self) -> impl Iterator<Item = (DestinationId, &Destination)> {
         self.slots
             .iter()
@@ -224,7 +224,7 @@ impl Destinations {
             .filter_map(|(at, slot)| slot.as_ref().map(|slot| (DestinationId(at), slot)))
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn check_invariants(&self) {
         assert_eq!(
             self.iter().count(),

@@ -80,7 +80,7 @@ impl Dismissed {
         self.waiting.len() + self.flushing.len()
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn places(&self) -> impl Iterator<Item = Place> {
         self.waiting.iter().chain(&self.flushing).copied()
     }

@@ -238,12 +238,12 @@ impl Requests {
         self.by_id.values().next()
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn iter(&self) -> impl Iterator<Item = (RequestId, &Request)> {
         self.by_id.iter().map(|(id, request)| (*id, request))
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn check_invariants(&self) {
         let phase = |wanted: fn(&Phase) -> bool| {
             self.by_id

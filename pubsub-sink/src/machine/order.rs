@@ -97,7 +97,7 @@ impl Lanes {
         }
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn iter(&self) -> impl Iterator<Item = (LaneKey, &Lane)> {
         std::iter::once((None, &self.unkeyed)).chain(
             self.keyed
@@ -106,7 +106,7 @@ impl Lanes {
         )
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn is_empty(&self) -> bool {
         self.unkeyed.is_empty() && self.keyed.is_empty()
     }

@@ -151,7 +151,7 @@ impl Quarantine {
         self.waiting_since?.checked_add(patience)
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn check_invariants(&self) {
         assert_eq!(
             self.amount,

@@ -112,7 +112,7 @@ impl Rejections {
         self.pending.len()
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn iter(&self) -> impl Iterator<Item = &Rejection> {
         self.queued
             .iter()

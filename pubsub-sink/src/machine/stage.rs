@@ -88,7 +88,7 @@ impl Stage {
             .fold(self.open, |sum, sealed| plus(sum, *sealed))
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn open_amount(&self) -> Limits {
         self.open
     }

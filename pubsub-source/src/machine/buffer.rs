@@ -243,7 +243,7 @@ impl Buffer {
     }
 
     /// Checks what only this type can break.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn check_invariants(&self) {
         let waits = self.parcels.iter().map(|parcel| parcel.waits.len());
         assert_eq!(waits.sum::<usize>(), self.waits, "waits are counted");

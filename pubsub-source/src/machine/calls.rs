@@ -182,14 +182,14 @@ impl Calls {
     }
 
     /// The lanes of all requests.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn lanes(&self) -> impl Iterator<Item = Lane> + '_ {
         let in_flight = self.in_flight.values().map(|(call, _)| call);
         let calls = in_flight.chain(self.waiting.values());
         calls.filter_map(|call| call.lane)
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn deliveries(&self) -> impl Iterator<Item = (Errand, DeliveryId)> + '_ {
         let in_flight = self.in_flight.values().map(|(call, _)| call);
         in_flight

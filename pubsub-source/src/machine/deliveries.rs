@@ -2,7 +2,7 @@
 
 mod acks;
 mod arrival;
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 mod invariants;
 mod ordering;
 mod release;

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::{CallId, Machine, batch::Stage, calls::Errand, cutting::is_acking};
+#[cfg(test)]
+use super::CallId;
+use super::{Machine, batch::Stage, calls::Errand, cutting::is_acking};
 
 impl Machine {
     /// Whether a request that is under way gives messages back.
+    #[cfg(test)]
     pub(crate) fn gives_back(&self, call: CallId) -> bool {
         self.calls.gives_back(call)
     }

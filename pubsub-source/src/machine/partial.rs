@@ -136,7 +136,7 @@ impl Partials {
     }
 
     /// Checks what only this type can break.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn check_invariants(&self) {
         assert_eq!(self.entries.len(), self.ends.len());
         for (key, entry) in &self.entries {

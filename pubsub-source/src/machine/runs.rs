@@ -2,7 +2,7 @@
 
 mod fate;
 mod gap;
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 mod invariants;
 mod run;
 #[cfg(test)]

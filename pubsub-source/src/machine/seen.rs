@@ -284,7 +284,7 @@ impl Seen {
     }
 
     /// Checks what only this type can break.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn check_invariants(&self) {
         let mut len = 0;
         for group in &self.groups {

@@ -4,7 +4,7 @@ use super::call::Step;
 use super::{Batches, PER_QUEUE};
 
 impl Batches {
-    pub(super) fn check_invariants(&self) {
+    pub(in crate::machine) fn check_invariants(&self) {
         let steps = |step: Step| self.calls.values().filter(|call| call.step == step).count();
         assert_eq!(
             steps(Step::Creating) + steps(Step::Reading),

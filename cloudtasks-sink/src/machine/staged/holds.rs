@@ -111,7 +111,7 @@ impl Holds {
         self.queues.clear();
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn records(&self) -> Vec<RecordId> {
         self.queues
             .values()
@@ -119,7 +119,7 @@ impl Holds {
             .collect()
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn check_invariants(&self) {
         for (queue, hold) in &self.queues {
             assert!(

@@ -161,12 +161,12 @@ impl Owed {
     }
 
     /// How many verdicts are owed.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn verdicts(&self) -> usize {
         self.waiting.len()
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn check_invariants(&self) {
         let unnamed = self.debts.values().filter(|debt| debt.named_by.is_none());
         assert_eq!(self.unnamed, unnamed.count(), "what no state names");

@@ -136,12 +136,12 @@ impl Quarantine {
     }
 
     /// Tasks whose verdict is owed.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn verdicts(&self) -> usize {
         self.owed.verdicts()
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn check_invariants(&self) {
         self.owed.check_invariants();
         assert_eq!(self.held.items, self.tasks.len());

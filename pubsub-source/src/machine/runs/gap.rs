@@ -189,7 +189,7 @@ impl Gap {
     }
 
     /// Checks what only this type can break.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn check_invariants(&self) {
         assert_eq!(self.dropped.len(), self.ranks.len());
         for (_, rank) in &self.ranks {

@@ -58,7 +58,7 @@ impl Streams {
         }
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(in crate::machine) fn check_invariants(&self) {
         assert!(
             self.told() <= self.bound.max(self.slots.len() as u64),

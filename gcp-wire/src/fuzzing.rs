@@ -1,0 +1,11 @@
+//! What bytes from outside must not break: targets for a fuzzer, and for tests over its corpus.
+
+mod names;
+mod pull;
+pub(crate) mod pulled;
+#[cfg(test)]
+mod tests;
+
+pub use names::{endpoint, resource_names};
+pub use pull::pull_responses;
+pub use pulled::pulled_response;
