@@ -17,6 +17,9 @@ mod message;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod published;
+#[cfg(feature = "bench")]
+#[doc(hidden)]
+pub mod rehearsal;
 mod settings;
 mod shared;
 #[cfg(test)]

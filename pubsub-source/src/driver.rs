@@ -16,7 +16,7 @@ pub(crate) use clock::{now, wall};
 use fate::Farewell;
 pub(crate) use fate::Fate;
 pub(crate) use notices::tell_unread;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, fuzzing, feature = "bench"))]
 pub(crate) use response::take_apart;
 
 use std::{

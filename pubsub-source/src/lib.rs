@@ -17,6 +17,9 @@ mod message;
 mod on_drop;
 mod plan;
 mod prepare;
+#[cfg(feature = "bench")]
+#[doc(hidden)]
+pub mod rehearsal;
 mod settings;
 mod shared;
 #[cfg(test)]
