@@ -1,11 +1,12 @@
 //! Accepting TCP connections, and refusing them.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use socket2::SockRef;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
@@ -111,7 +112,12 @@ impl Listening {
 
     async fn obey(&mut self, close: bool) -> io::Result<()> {
         if close {
-            self.listener = None;
+            if let Some(listener) = self.listener.take() {
+                // A program that this process is starting has the socket too until it runs, and closing
+                // ours alone would leave it listening. Where a listener cannot be shut down, closing
+                // is all there is.
+                drop(SockRef::from(&listener).shutdown(Shutdown::Read));
+            }
         } else if self.listener.is_none() {
             self.listener = Some(TcpListener::bind(self.address).await?);
         }
