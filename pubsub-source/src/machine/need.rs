@@ -154,6 +154,7 @@ mod tests {
         need.shrink(Some(SECOND), 0.0);
         assert_eq!(need.told(), 1000, "never below the start");
     }
+
     #[test]
     fn a_first_commit_of_nothing_lets_no_limit_grow_and_a_second_does() {
         let mut need = Need::new(1000, 4000);

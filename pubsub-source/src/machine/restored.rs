@@ -126,7 +126,6 @@ impl Machine {
         self.need.handle_held(self.deliveries.leased());
     }
 
-    /// A delivery that may be a restored one is about to get its verdict.
     /// As [`count_restored`](Self::count_restored), of deliveries that were all confirmed.
     pub(super) fn count_restored_run(&mut self, ids: &[DeliveryId]) {
         if self.restored.pending > 0 {
@@ -136,6 +135,7 @@ impl Machine {
         }
     }
 
+    /// A delivery that may be a restored one is about to get its verdict.
     pub(super) fn count_restored(&mut self, id: DeliveryId, outcome: Outcome) {
         if self.restored.pending == 0 || self.deliveries.origin(id).batch() >= self.restored.batches
         {
