@@ -3,11 +3,12 @@
 use std::str::FromStr;
 
 use bytes::{Buf as _, Bytes};
-use fuzz_corpus::Target;
+use fuzz_corpus::{Room, Target};
 use http::HeaderMap;
 
-use super::{names, pull, pulled};
-use crate::{DecodeFault, Endpoint, NameError, PulledResponse, TopicName};
+use super::{names, published, pull, pulled};
+use crate::method::FromAnswer as _;
+use crate::{DecodeFault, Endpoint, NameError, PublishedIds, PulledResponse, TopicName};
 
 #[test]
 fn no_text_given_as_a_name_breaks_it() {
@@ -28,6 +29,17 @@ fn no_answer_to_a_pull_breaks_it() {
 fn no_response_of_a_pull_breaks_it() {
     Target::new("pulled_response", super::pulled_response).check();
 }
+
+#[test]
+fn no_answer_to_a_publish_request_breaks_it() {
+    Target::new("published_ids", super::published_ids)
+        .room(ID_ROOM)
+        .check();
+}
+
+/// An empty id takes two bytes, and 24 of a `String` in a list that is three times as long while it
+/// grows; that is the generated type's. A text for a refusal comes on top.
+const ID_ROOM: Room = Room::new(4 << 10, 48);
 
 /// A name that is looked at too little: the id may be anything.
 #[derive(Debug)]
@@ -109,4 +121,43 @@ fn generous(bytes: Bytes) -> Result<PulledResponse, DecodeFault> {
 fn a_codec_that_takes_a_cut_response_for_a_whole_one_is_found() {
     let target = |bytes: &[u8]| pulled::agree_by(bytes, generous);
     assert!(Target::new("pulled_response", target).find().is_some());
+}
+
+/// Reads the ids up to the first field that it does not know.
+fn short_sighted(bytes: Bytes) -> Result<PublishedIds, DecodeFault> {
+    let whole = PublishedIds::from_answer(bytes.clone())?;
+    let unknown = |at: &usize| {
+        let ids = PublishedIds::from_answer(bytes.slice(..*at));
+        ids.is_ok_and(|ids| bytes[*at] != 0x0A && !ids.is_empty())
+    };
+    match (0..bytes.len()).find(unknown) {
+        Some(at) => PublishedIds::from_answer(bytes.slice(..at)),
+        None => Ok(whole),
+    }
+}
+
+#[test]
+fn a_scan_that_ends_at_an_unknown_field_is_found() {
+    let target = |bytes: &[u8]| published::agree_by(bytes, short_sighted);
+    assert!(Target::new("published_ids", target).find().is_some());
+}
+
+/// Makes room for what a length announces, before it looks whether that much has come.
+fn trusting(bytes: Bytes) -> Result<PublishedIds, DecodeFault> {
+    let mut fields = bytes.as_ref();
+    if fields.first() == Some(&0x0A) {
+        fields.advance(1);
+        let length = prost::encoding::decode_varint(&mut fields).unwrap_or(0);
+        // Up to what one machine has, so that the test itself survives it.
+        let length = usize::try_from(length.min(1 << 20)).unwrap_or(0);
+        drop(Vec::<u8>::with_capacity(length));
+    }
+    PublishedIds::from_answer(bytes)
+}
+
+#[test]
+fn a_scan_that_makes_room_for_an_announced_length_is_found() {
+    let target = |bytes: &[u8]| published::agree_by(bytes, trusting);
+    let found = Target::new("published_ids", target).room(ID_ROOM).find();
+    assert!(found.is_some());
 }
