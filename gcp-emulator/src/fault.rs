@@ -50,7 +50,8 @@ pub enum Fault {
     /// The connection stays open and carries nothing any more, in either direction; no effect.
     Silence,
     /// The call is served first, effects included, and its answer is replaced by this fault: an
-    /// ambiguous failure.
+    /// ambiguous failure. Of a pull stream that opens, the first response with messages is the answer:
+    /// they are leased, and nobody gets them.
     AfterEffect(Box<Self>),
     /// A pull stream is served for this many responses, then this fault ends it.
     AfterResponses(u64, Box<Self>),

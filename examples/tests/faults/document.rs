@@ -1,9 +1,9 @@
 //! The tables of the document, printed from the law.
 
-use std::{collections::BTreeSet, fmt::Write as _, path::Path};
+use std::{fmt::Write as _, path::Path};
 
 use crate::{
-    expected::{Outcome, TABLES, Table},
+    expected::{TABLES, Table},
     trouble::Trouble,
 };
 
@@ -22,20 +22,13 @@ fn print(table: &Table) -> String {
         write!(text, " `{column}` |").unwrap();
     }
     text += "\n";
-    let mut reasons = BTreeSet::new();
     for trouble in Trouble::ALL {
         write!(text, "| {} |", trouble.name()).unwrap();
-        for (column, title) in table.columns {
+        for (column, _) in table.columns {
             let outcome = (table.outcome)(column, trouble);
             write!(text, " {} |", outcome.text()).unwrap();
-            if let Outcome::Cannot(reason) = outcome {
-                reasons.insert(format!("{title}, {}: {reason}.", trouble.name()));
-            }
         }
         text += "\n";
-    }
-    for reason in reasons {
-        write!(text, "\n– {reason}\n").unwrap();
     }
     text += "\n";
     text

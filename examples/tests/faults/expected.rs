@@ -21,8 +21,6 @@ pub(crate) enum Outcome {
     /// It ends with this error: at once, or within these seconds of retries. Its successor, restored
     /// from the last saved state, does what is left.
     Ends(&'static str, u64),
-    /// There is no such cell.
-    Cannot(&'static str),
 }
 
 impl Outcome {
@@ -32,7 +30,6 @@ impl Outcome {
             Self::KeepsAside => "kept aside".to_owned(),
             Self::Ends(error, 0) => format!("`{error}`"),
             Self::Ends(error, within) => format!("`{error}`, {within} s"),
-            Self::Cannot(_) => "–".to_owned(),
         }
     }
 
@@ -49,7 +46,7 @@ impl Outcome {
                     "only after {took:?}"
                 );
             }
-            (Self::Recovers | Self::KeepsAside | Self::Ends(..) | Self::Cannot(_), _) => {
+            (Self::Recovers | Self::KeepsAside | Self::Ends(..), _) => {
                 panic!("{self:?} is expected, {seen:?} is what happened")
             }
         }
@@ -109,14 +106,10 @@ pub(crate) fn outcome(connector: &str, column: &str, trouble: Trouble) -> Outcom
     (table.outcome)(column, trouble)
 }
 
-const STREAM: &str = "a stream has no answer that could be lost: its responses are what it is for, \
-                      and streams that break are among the tests of the source";
-
 fn source(column: &str, trouble: Trouble) -> Outcome {
-    use Outcome::{Cannot, Ends, Recovers};
+    use Outcome::{Ends, Recovers};
     use Trouble::*;
     match (column, trouble) {
-        ("streaming_pull", AnswerLost) => Cannot(STREAM),
         // It is created, and not seen everywhere yet.
         ("get_subscription" | "seek", NotFound) => Recovers,
         ("get_topic", NotFound) => Ends("MissingTopic", 0),

@@ -31,7 +31,8 @@ pub(crate) enum Trouble {
     Unauthenticated,
     InvalidArgument,
     FailedPrecondition,
-    /// What was asked for is done, and the answer is UNAVAILABLE.
+    /// What was asked for is done, and the answer is UNAVAILABLE. Of a stream, whose answer is its
+    /// responses, the first one is lost.
     AnswerLost,
     NeverAnswered,
     Slow,

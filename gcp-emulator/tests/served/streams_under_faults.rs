@@ -82,6 +82,33 @@ async fn a_stream_ends_after_so_many_responses_in_every_way_there_is() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_stream_leases_in_a_response_that_is_lost_comes_again_when_the_lease_ends() {
+    for end in [
+        Fault::answer(Code::Unavailable, "lost"),
+        Fault::DropConnection,
+    ] {
+        let name = format!("{end:?}");
+        let rule = Rule::on(Method::StreamingPull).once();
+        let emulator = with(rule.then(end.after_effect()));
+        let mut client = Client::of(&emulator);
+        let mut stream = client.open(|_| ());
+        client.publish(&["a"]).await.unwrap();
+        assert!(stream.end().await.is_err(), "{name}");
+        assert!(emulator.wait_until(no_stream, SOON).await, "{name}");
+        assert_eq!(
+            emulator.observe().subscription(SUB).outstanding,
+            1,
+            "{name}"
+        );
+        let mut next = client.open(|_| ());
+        let mut messages = std::pin::pin!(next.messages());
+        let early = timeout(Duration::from_secs(9), &mut messages).await;
+        assert!(early.is_err(), "{name} {early:?}");
+        assert_eq!(texts(&messages.await), ["a"], "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stream_may_fall_silent() {
     let rule = Rule::on(Method::StreamingPull)
         .once()

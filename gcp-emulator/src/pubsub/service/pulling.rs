@@ -27,6 +27,8 @@ pub(crate) struct Pulling {
     reader: AbortHandle,
     /// How many responses may still leave, and what happens then.
     script: Option<(u64, End)>,
+    /// The first response with messages does not leave, and this happens instead.
+    lost: Option<End>,
     over: bool,
 }
 
@@ -46,6 +48,7 @@ pub(super) async fn open(
     };
     let call = front.arrive(Method::StreamingPull, envelope, &first)?;
     let mut script = None;
+    let mut lost = None;
     let mut reads = u64::MAX;
     match front.hub().faults().decide(&call) {
         Course::Serve | Course::AfterEffect(After::Answer) => {}
@@ -57,7 +60,7 @@ pub(super) async fn open(
             script = Some((0, End::Clean));
         }
         Course::AfterResponses(responses, end) => script = Some((responses, end)),
-        Course::AfterEffect(After::End(end)) => script = Some((0, end)),
+        Course::AfterEffect(After::End(end)) => lost = Some(end),
         Course::StopReading(requests) => reads = requests.max(1),
         Course::End(End::Clean) => script = Some((0, End::Clean)),
         Course::End(end) => return front::finish(end, &docket).await,
@@ -80,6 +83,7 @@ pub(super) async fn open(
         docket,
         reader,
         script,
+        lost,
         over: false,
     })
 }
@@ -175,6 +179,10 @@ impl Stream for Pulling {
         });
         match polled {
             StreamPoll::Response(response) => {
+                let carries = !response.received_messages.is_empty();
+                if let Some(end) = this.lost.take_if(|_| carries) {
+                    return this.finish(end);
+                }
                 if let Some((left, _)) = &mut this.script {
                     *left -= 1;
                 }
