@@ -15,7 +15,7 @@ use crate::{
     message::Message,
 };
 
-/// Why [`HandOut::pop`] gives nothing.
+/// Why [`HandOut`] has nothing to hand out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pause {
     /// What is left may have been revoked, or its lease may be over: [`HandOut::refresh`] first.
@@ -51,24 +51,39 @@ pub(crate) struct HandOut {
 }
 
 impl HandOut {
-    /// Hands the next message out.
+    /// Whether there is a message to hand out.
     #[inline]
-    pub(crate) fn pop(&mut self, now: Instant, revoked: u64) -> Result<Message, Pause> {
-        let message = self.next(now, revoked)?;
-        self.handed.push(message.delivery);
-        self.left = plus(self.left, &message);
-        Ok(message)
-    }
-
-    #[inline]
-    fn next(&mut self, now: Instant, revoked: u64) -> Result<Message, Pause> {
+    pub(crate) fn look_ahead(&self, now: Instant, revoked: u64) -> Result<(), Pause> {
         if self.messages.is_empty() {
             return Err(Pause::Empty);
         }
         if self.is_stale(now, revoked) {
             return Err(Pause::Stale);
         }
-        self.messages.pop_front().ok_or(Pause::Empty)
+        Ok(())
+    }
+
+    /// Hands the next message out, which [`look_ahead`](Self::look_ahead) found, as a host knows it
+    /// who reads several splits.
+    // It leaves its queue with the return value and is moved nowhere else on its way: it is as large
+    // as two cache lines. The number of the split is written before, and only where there are
+    // several: a part that was just written makes the move wait for it.
+    #[inline]
+    pub(crate) fn take(&mut self, split: usize) -> Option<Message> {
+        let message = self.messages.front_mut()?;
+        self.handed.push(message.delivery);
+        self.left = plus(self.left, message);
+        if split > 0 {
+            message.delivery = message.delivery.of_split(split);
+        }
+        self.messages.pop_front()
+    }
+
+    /// Hands the next message out.
+    #[cfg(any(test, fuzzing, feature = "bench"))]
+    pub(crate) fn pop(&mut self, now: Instant, revoked: u64) -> Result<Message, Pause> {
+        self.look_ahead(now, revoked)?;
+        self.take(0).ok_or(Pause::Empty)
     }
 
     /// Whether something of it may have been revoked or may have lapsed.
@@ -80,6 +95,11 @@ impl HandOut {
     /// Whether everything that was taken is handed out, or dropped.
     pub(crate) fn is_empty(&self) -> bool {
         self.messages.is_empty()
+    }
+
+    /// Whether one message is all that is left.
+    pub(crate) fn is_at_last(&self) -> bool {
+        self.messages.len() == 1
     }
 
     /// What was handed out and the machine does not know of yet.

@@ -42,6 +42,21 @@ pub struct Message {
 }
 
 impl Message {
+    /// A message of which nothing is known yet: to be filled in where it lies.
+    pub(crate) fn blank(subscription: SubscriptionName) -> Self {
+        Self {
+            // The machine numbers it.
+            delivery: DeliveryId::new(0, 0),
+            id: Id::blank(),
+            data: Bytes::new(),
+            attributes: Attributes::default(),
+            ordering_key: Box::default(),
+            published: UNPUBLISHED,
+            attempt: 0,
+            subscription,
+        }
+    }
+
     /// The message's id: unique within its topic, the same at every delivery.
     #[must_use]
     pub fn id(&self) -> &str {

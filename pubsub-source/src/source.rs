@@ -273,24 +273,9 @@ impl PubsubSource {
         }
     }
 
+    /// Waits for a message; answers the split that has one.
     #[inline]
-    fn poll_message(&mut self, cx: &Context<'_>) -> Poll<Option<Result<Message, SourceError>>> {
-        let polled = ready!(self.poll_with(cx, SplitReader::poll_message));
-        Poll::Ready(polled.map(|next| {
-            next.map(|(split, mut message)| {
-                message.delivery = message.delivery.of_split(split);
-                message
-            })
-        }))
-    }
-
-    /// The next of whatever `poll` gets from a split, with the split.
-    #[inline]
-    fn poll_with<T>(
-        &mut self,
-        cx: &Context<'_>,
-        poll: impl Fn(&mut SplitReader, &Context<'_>) -> Poll<Option<T>>,
-    ) -> Poll<Option<Result<(usize, T), SourceError>>> {
+    fn poll_split(&mut self, cx: &Context<'_>) -> Poll<Option<Result<usize, SourceError>>> {
         if self.ended {
             return Poll::Ready(None);
         }
@@ -298,16 +283,17 @@ impl PubsubSource {
         for _ in 0..self.splits.len() {
             let at = self.turn;
             let split = &mut self.splits[at];
-            match poll(split, cx) {
-                Poll::Ready(Some(next)) => {
-                    if split.is_drained() {
+            match split.poll_ready(cx) {
+                Poll::Ready(true) => {
+                    // The last of a response: the next one is another's.
+                    if split.is_at_last() {
                         self.pass_on();
                     }
-                    return Poll::Ready(Some(Ok((at, next))));
+                    return Poll::Ready(Some(Ok(at)));
                 }
                 Poll::Pending => live = true,
                 // An error of one is the source's; whoever only follows it has none.
-                Poll::Ready(None) => {
+                Poll::Ready(false) => {
                     if let Some(error) = last_word(&mut self.splits) {
                         self.ended = true;
                         return Poll::Ready(Some(Err(error)));
@@ -352,11 +338,13 @@ impl Stream for PubsubSource {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         // A host that always finds a message must still let the driver and its timers run.
         let budget = ready!(tokio::task::coop::poll_proceed(cx));
-        let polled = self.poll_message(cx);
-        if polled.is_ready() {
-            budget.made_progress();
+        let found = ready!(self.poll_split(cx));
+        budget.made_progress();
+        match found {
+            Some(Ok(split)) => Poll::Ready(self.splits[split].take(split).map(Ok)),
+            Some(Err(error)) => Poll::Ready(Some(Err(error))),
+            None => Poll::Ready(None),
         }
-        polled
     }
 }
 

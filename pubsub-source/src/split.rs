@@ -57,20 +57,12 @@ impl SplitReader {
         &self.subscription
     }
 
-    /// The next message; nothing more once the split has ended, for whatever reason.
+    /// Waits for a message to [`take`](Self::take); answers false once the split has ended, for
+    /// whatever reason.
     #[inline]
-    pub(crate) fn poll_message(&mut self, cx: &Context<'_>) -> Poll<Option<Message>> {
-        self.poll_with(cx, HandOut::pop)
-    }
-
-    #[inline]
-    fn poll_with<T>(
-        &mut self,
-        cx: &Context<'_>,
-        take: impl Fn(&mut HandOut, Instant, u64) -> Result<T, Pause>,
-    ) -> Poll<Option<T>> {
+    pub(crate) fn poll_ready(&mut self, cx: &Context<'_>) -> Poll<bool> {
         if self.ended {
-            return Poll::Ready(None);
+            return Poll::Ready(false);
         }
         if self.paused {
             return self.poll_end(cx);
@@ -80,8 +72,8 @@ impl SplitReader {
         }
         loop {
             let now = driver::now();
-            match take(&mut self.out, now, self.shared.revoked()) {
-                Ok(message) => return Poll::Ready(Some(message)),
+            match self.out.look_ahead(now, self.shared.revoked()) {
+                Ok(()) => return Poll::Ready(true),
                 Err(Pause::Empty) if !self.started => self.start(now),
                 Err(Pause::Empty | Pause::Stale) => {}
             }
@@ -105,10 +97,16 @@ impl SplitReader {
                 }
                 Ok(Poll::Ready(false)) | Err(_) => {
                     self.ended = true;
-                    return Poll::Ready(None);
+                    return Poll::Ready(false);
                 }
             }
         }
+    }
+
+    /// Hands out the message that [`poll_ready`](Self::poll_ready) found, as the host knows it.
+    #[inline]
+    pub(crate) fn take(&mut self, split: usize) -> Option<Message> {
+        self.out.take(split)
     }
 
     /// Whether this task has asked before and was not woken since, so that there is no need to ask
@@ -119,7 +117,7 @@ impl SplitReader {
     }
 
     /// What a paused split still has to tell: its end. And it drops what was revoked meanwhile.
-    fn poll_end<T>(&mut self, cx: &Context<'_>) -> Poll<Option<T>> {
+    fn poll_end(&mut self, cx: &Context<'_>) -> Poll<bool> {
         let now = driver::now();
         if !self.out.is_stale(now, self.shared.revoked()) && self.is_asleep(cx) {
             return Poll::Pending;
@@ -140,7 +138,7 @@ impl SplitReader {
             return Poll::Pending;
         }
         self.ended = true;
-        Poll::Ready(None)
+        Poll::Ready(false)
     }
 
     pub(crate) fn pause(&mut self) {
@@ -194,9 +192,9 @@ impl SplitReader {
         self.paused
     }
 
-    /// Whether everything that was taken in bulk is handed out.
-    pub(crate) fn is_drained(&self) -> bool {
-        self.out.is_empty()
+    /// Whether the next message is the last of those that were taken in bulk.
+    pub(crate) fn is_at_last(&self) -> bool {
+        self.out.is_at_last()
     }
 
     fn start(&mut self, now: Instant) {

@@ -4,16 +4,14 @@ mod payloads;
 
 use std::{ops::Range, time::Instant};
 
-use bytes::Bytes;
 use gcp_wire::{
     PulledResponse, SubscriptionName,
     pulled::{PulledDelivery, PulledMessage},
 };
 
 use crate::{
-    delivery::DeliveryId,
     machine::{AckIds, MessageKey, Pulled},
-    message::{Attributes, Id, Message, UNPUBLISHED},
+    message::{Attributes, Message, UNPUBLISHED},
 };
 use payloads::Payloads;
 
@@ -33,8 +31,12 @@ pub(crate) fn take_apart(
     // Mostly all of one length; what is too much is given back.
     let ack_bytes = deliveries().next().map_or(0, |one| one.ack_id().len());
     let mut ack_ids = AckIds::with_capacity(count, ack_bytes.saturating_mul(count));
-    let mut messages = Vec::with_capacity(count);
     let mut keys = Vec::with_capacity(count);
+    // All of them first, and then filled in where they lie: an atomic count in between waits until
+    // everything that was written before has reached the cache, and so does a move of what was
+    // just put together from small parts.
+    let blank = || Message::blank(subscription.clone());
+    let mut messages: Vec<Message> = (0..count).map(|_| blank()).collect();
     let mut payloads = Payloads::of(response.payload_bytes());
     let mut bytes = 0;
     for one in deliveries() {
@@ -46,20 +48,23 @@ pub(crate) fn take_apart(
         if !ack_ids.push(one.ack_id()) {
             continue;
         }
+        let at = keys.len();
         keys.push(MessageKey::of(message.id_bytes()));
         let data = message.data();
-        let small = data.len().saturating_mul(SMALL_PART) < response.encoded_len();
         bytes += data.len() as u64;
-        let mut taken = message_of(subscription, &one, &message);
+        let Some(taken) = messages.get_mut(at) else {
+            break;
+        };
+        fill_in(taken, &one, &message);
         bytes += (taken.ordering_key.len() + taken.attributes.text()) as u64;
-        if !small {
+        if data.len().saturating_mul(SMALL_PART) >= response.encoded_len() {
             taken.data = message.share_data();
         } else if !data.is_empty() {
-            payloads.add(data, messages.len(), &mut messages);
+            payloads.add(data, at, &mut messages);
         }
-        messages.push(taken);
     }
     payloads.hand_over(&mut messages);
+    messages.truncate(keys.len());
     ack_ids.shrink();
     let properties = response.properties();
     Pulled {
@@ -73,27 +78,21 @@ pub(crate) fn take_apart(
     }
 }
 
-/// A message without its payload.
-fn message_of(
-    subscription: &SubscriptionName,
-    delivery: &PulledDelivery<'_>,
-    message: &PulledMessage<'_>,
-) -> Message {
-    let published = message.publish_time().map_or(UNPUBLISHED, |time| {
+/// Fills in everything but the payload.
+fn fill_in(taken: &mut Message, delivery: &PulledDelivery<'_>, message: &PulledMessage<'_>) {
+    taken.id.set(message.id_bytes());
+    taken.published = message.publish_time().map_or(UNPUBLISHED, |time| {
         time.seconds
             .saturating_mul(1_000_000_000)
             .saturating_add(i64::from(time.nanos))
     });
-    Message {
-        // The machine numbers it.
-        delivery: DeliveryId::new(0, 0),
-        id: Id::of(message.id_bytes()),
-        data: Bytes::new(),
-        attributes: Attributes::of(message.attributes()),
-        ordering_key: message.ordering_key().into(),
-        published,
-        attempt: u32::try_from(delivery.delivery_attempt()).unwrap_or(0),
-        subscription: subscription.clone(),
+    taken.attempt = u32::try_from(delivery.delivery_attempt()).unwrap_or(0);
+    let (key, attributes) = (message.ordering_key(), message.attributes());
+    if !key.is_empty() {
+        taken.ordering_key = key.into();
+    }
+    if !attributes.is_empty() {
+        taken.attributes = Attributes::of(attributes);
     }
 }
 

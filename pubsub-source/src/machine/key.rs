@@ -25,11 +25,14 @@ pub(crate) enum MessageKey {
 
 impl MessageKey {
     /// The key of an id, which is UTF-8.
-    #[inline]
+    // Inline, and its parts in registers until they are where the key is to be: put together in
+    // memory first, it would be loaded in one piece right after it was stored in two, which a
+    // processor does not do before everything that was stored until then has left its store buffer.
+    #[inline(always)]
     pub(crate) fn of(id: &[u8]) -> Self {
         match number(id) {
             Some(number) => Self::Number(number),
-            None => Self::Text(String::from_utf8_lossy(id).into()),
+            None => Self::Text(text(id)),
         }
     }
 
@@ -59,6 +62,11 @@ impl MessageKey {
             Self::Text(text) => BuildHasherDefault::<DefaultHasher>::default().hash_one(text),
         }
     }
+}
+
+#[cold]
+fn text(id: &[u8]) -> Box<str> {
+    String::from_utf8_lossy(id).into()
 }
 
 /// The number whose canonical decimal form this is, if it is one.

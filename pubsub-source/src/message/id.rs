@@ -15,16 +15,40 @@ pub(crate) enum Id {
 }
 
 impl Id {
-    /// An id of these bytes, which are UTF-8.
-    pub(crate) fn of(id: &[u8]) -> Self {
-        let mut bytes = [0; SHORT];
-        match (bytes.get_mut(..id.len()), u8::try_from(id.len())) {
-            (Some(place), Ok(len)) => {
-                place.copy_from_slice(id);
-                Self::Short { len, bytes }
-            }
-            _ => Self::Long(id.into()),
+    /// No id yet.
+    pub(crate) const fn blank() -> Self {
+        Self::Short {
+            len: 0,
+            bytes: [0; SHORT],
         }
+    }
+
+    /// Becomes the id of these bytes, which are UTF-8: in its place, since what was just written
+    /// in pieces is slow to move.
+    pub(crate) fn set(&mut self, id: &[u8]) {
+        let Self::Short { len, bytes } = self else {
+            *self = Self::Long(id.into());
+            return;
+        };
+        match (bytes.get_mut(..id.len()), u8::try_from(id.len())) {
+            (Some(place), Ok(count)) => {
+                *len = count;
+                // The service's ids, which have 16 digits, without a call.
+                match (place.as_mut_array::<16>(), id.as_array::<16>()) {
+                    (Some(place), Some(id)) => *place = *id,
+                    _ => place.copy_from_slice(id),
+                }
+            }
+            _ => *self = Self::Long(id.into()),
+        }
+    }
+
+    /// An id of these bytes, which are UTF-8.
+    #[cfg(test)]
+    pub(crate) fn of(id: &[u8]) -> Self {
+        let mut new = Self::blank();
+        new.set(id);
+        new
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {

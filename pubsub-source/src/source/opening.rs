@@ -19,14 +19,17 @@ impl PubsubSource {
         &mut self,
         cx: &Context<'_>,
     ) -> Poll<Option<Result<Opened, SourceError>>> {
-        let polled = ready!(self.poll_with(cx, SplitReader::poll_open));
-        Poll::Ready(polled.map(|next| {
-            next.map(|(split, mut opened)| {
-                self.opened = split;
-                opened.message.delivery = opened.message.delivery.of_split(split);
-                opened
-            })
-        }))
+        let split = match ready!(self.poll_split(cx)) {
+            Some(Ok(split)) => split,
+            Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+            None => return Poll::Ready(None),
+        };
+        self.opened = split;
+        let opened = self.splits[split].open().map(|mut opened| {
+            opened.message.delivery = opened.message.delivery.of_split(split);
+            opened
+        });
+        Poll::Ready(opened.map(Ok))
     }
 
     pub(crate) fn decode_failure(&self) -> DecodeFailure {

@@ -1,7 +1,5 @@
 //! The split's message that is being decoded.
 
-use std::task::{Context, Poll};
-
 use super::SplitReader;
 use crate::{
     driver,
@@ -10,9 +8,9 @@ use crate::{
 };
 
 impl SplitReader {
-    /// The next message, to hand out its records.
-    pub(crate) fn poll_open(&mut self, cx: &Context<'_>) -> Poll<Option<Opened>> {
-        self.poll_with(cx, HandOut::open)
+    /// Opens the message that [`poll_ready`](Self::poll_ready) found, to hand out its records.
+    pub(crate) fn open(&mut self) -> Option<Opened> {
+        self.out.take_in_hand()
     }
 
     pub(crate) fn out(&mut self) -> &mut HandOut {
