@@ -29,11 +29,10 @@ use bytes::Bytes;
 use connector_core::{Cause, Epoch, Restored};
 use tokio::{runtime::Handle, sync::Mutex};
 
-use self::{
-    claim::{Mode, claim},
-    disk::LocalDisk,
-    tenure::Tenure,
-};
+pub(crate) use self::claim::{Mode, claim};
+#[cfg(feature = "simulation")]
+pub(crate) use self::disk::{Disk, FileHandle, OpenFile};
+use self::{disk::LocalDisk, tenure::Tenure};
 use crate::{CheckpointStore, Progress, StoreError};
 
 /// A checkpoint store in a directory of a local file system.
@@ -72,6 +71,18 @@ pub struct FileStore {
     directory: PathBuf,
     generation: u64,
     tenure: Arc<Mutex<Tenure>>,
+    threads: Threads,
+}
+
+/// Where file work runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Threads {
+    /// On tokio's blocking threads.
+    Blocking,
+    /// In the call: a directory in memory waits for nothing, and no thread may take part in a
+    /// simulation.
+    #[cfg(feature = "simulation")]
+    InLine,
 }
 
 /// How a [`FileStore`] is opened.
@@ -134,11 +145,22 @@ impl FileStoreBuilder {
             directory,
             generation: tenure.generation(),
             tenure: Arc::new(Mutex::new(tenure)),
+            threads: Threads::Blocking,
         })
     }
 }
 
 impl FileStore {
+    #[cfg(feature = "simulation")]
+    pub(crate) fn in_line(directory: PathBuf, tenure: Tenure) -> Self {
+        Self {
+            directory,
+            generation: tenure.generation(),
+            tenure: Arc::new(Mutex::new(tenure)),
+            threads: Threads::InLine,
+        }
+    }
+
     /// Sets a store up in `directory`, which is made when it does not exist.
     pub fn builder(directory: impl Into<PathBuf>) -> FileStoreBuilder {
         FileStoreBuilder {
@@ -222,7 +244,13 @@ impl FileStore {
         work: impl FnOnce(&mut Tenure) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let mut tenure = Arc::clone(&self.tenure).lock_owned().await;
-        on_blocking_thread(&self.directory, move || work(&mut tenure)).await
+        match self.threads {
+            Threads::Blocking => {
+                on_blocking_thread(&self.directory, move || work(&mut tenure)).await
+            }
+            #[cfg(feature = "simulation")]
+            Threads::InLine => work(&mut tenure),
+        }
     }
 }
 

@@ -2,14 +2,14 @@
 
 mod assembly;
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use connector_core::{Budget, Limits, Restored};
 use gcp_wire::{Credentials, Endpoint, Service, SubscriptionName};
 
 use crate::{
     decode::DecodeFailure,
-    driver::Driver,
+    driver::{Driver, WallClock},
     error::BuildError,
     on_drop::OnDrop,
     settings::Settings,
@@ -35,6 +35,7 @@ pub struct SourceBuilder {
     decode_failure: DecodeFailure,
     settings: Settings,
     budget: Option<Budget>,
+    wall: WallClock,
 }
 
 impl SourceBuilder {
@@ -49,6 +50,7 @@ impl SourceBuilder {
             decode_failure: DecodeFailure::default(),
             settings: Settings::default(),
             budget: None,
+            wall: WallClock::default(),
         }
     }
 
@@ -295,6 +297,15 @@ impl SourceBuilder {
     /// How long closing may take. Default: 5 s.
     pub fn close_budget(mut self, budget: Duration) -> Self {
         self.settings.close_budget = budget;
+        self
+    }
+
+    /// Says where the time of day comes from. Default: the system's clock. For tests that let
+    /// leases pass in virtual time.
+    ///
+    /// A state says until when its ack ids are leased, by this clock.
+    pub fn wall_clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        self.wall = WallClock::new(clock);
         self
     }
 

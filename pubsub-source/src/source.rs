@@ -24,7 +24,7 @@ use crate::{
     builder::SourceBuilder,
     decode::{DecodeFailure, Decoded},
     delivery::{DeliveryId, Disposition},
-    driver,
+    driver::{self, WallClock},
     error::{SettleError, SourceError, driver_gone},
     message::Message,
     split::SplitReader,
@@ -63,6 +63,7 @@ pub struct PubsubSource {
     opened: usize,
     close_budget: Duration,
     decode_failure: DecodeFailure,
+    wall: WallClock,
     /// Whether the host decides about single deliveries.
     settles: bool,
     ended: bool,
@@ -93,6 +94,7 @@ impl PubsubSource {
         splits: Vec<SplitReader>,
         close_budget: Duration,
         decode_failure: DecodeFailure,
+        wall: WallClock,
     ) -> Self {
         Self {
             splits,
@@ -100,6 +102,7 @@ impl PubsubSource {
             opened: 0,
             close_budget,
             decode_failure,
+            wall,
             settles: false,
             ended: false,
         }
@@ -359,7 +362,7 @@ impl Checkpoint for PubsubSource {
 
     fn snapshot(&mut self, epoch: Epoch) -> Receipt<SourceState> {
         match self.cut(epoch) {
-            Ok(state) => Receipt::ready(state.taken_at(driver::wall())),
+            Ok(state) => Receipt::ready(state.taken_at(self.wall.now())),
             Err(error) => Receipt::failed(error),
         }
     }

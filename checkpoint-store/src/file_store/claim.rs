@@ -1,15 +1,12 @@
 //! How a process becomes the owner of a directory.
 
-use std::{
-    fs::{File, TryLockError},
-    io,
-};
+use std::{fs::TryLockError, io};
 
 use connector_core::Cause;
 use uuid::Uuid;
 
 use super::{
-    disk::Disk,
+    disk::{Disk, FileHandle},
     lineage::{self, Lineage, owner_record},
     listing::Listing,
     name::Name,
@@ -82,7 +79,7 @@ pub(crate) fn claim(disk: Box<dyn Disk>, mode: Mode, history: usize) -> Result<T
 }
 
 /// Locks the record of an owner that is gone. `None` when it was replaced meanwhile.
-fn lock(disk: &dyn Disk, generation: u64) -> Result<Option<File>, StoreError> {
+fn lock(disk: &dyn Disk, generation: u64) -> Result<Option<FileHandle>, StoreError> {
     let name = Name::Owner { generation }.to_string();
     let file = match disk.open(&name) {
         Ok(file) => file,
@@ -100,14 +97,14 @@ fn lock(disk: &dyn Disk, generation: u64) -> Result<Option<File>, StoreError> {
 }
 
 /// Publishes a new owner's record, locked and whole, unless somebody else was faster.
-fn announce(disk: &dyn Disk, owner: &OwnerRecord) -> io::Result<Option<File>> {
+fn announce(disk: &dyn Disk, owner: &OwnerRecord) -> io::Result<Option<FileHandle>> {
     let name = Name::Owner {
         generation: owner.generation,
     };
     let temporary = name.temporary(&owner.token);
     let announced = (|| {
         let file = disk.create(&temporary, &[&owner.encode()])?;
-        disk.sync_file(&temporary, &file)?;
+        disk.sync_file(&temporary, &*file)?;
         // Before it has its name: a record that can be seen is locked as long as its owner lives.
         file.try_lock()?;
         // A link and not a rename, because a rename would replace a rival's record.
@@ -134,7 +131,7 @@ fn announce(disk: &dyn Disk, owner: &OwnerRecord) -> io::Result<Option<File>> {
 fn settle_in(
     disk: Box<dyn Disk>,
     owner: OwnerRecord,
-    announced: File,
+    announced: FileHandle,
     history: usize,
 ) -> Result<Tenure, StoreError> {
     let unusable = |place: String, error: io::Error| StoreError::Unreadable {
@@ -175,7 +172,7 @@ fn begin(
     disk: &dyn Disk,
     mut owner: OwnerRecord,
     unusable: &impl Fn(String, io::Error) -> StoreError,
-) -> Result<(Listing, Option<Newest>, File), StoreError> {
+) -> Result<(Listing, Option<Newest>, FileHandle), StoreError> {
     let place = disk.path().display().to_string();
     let listing = Listing::of(disk).map_err(|error| unusable(place.clone(), error))?;
     let lineage = Lineage::follow(disk, &listing)?;

@@ -3,10 +3,37 @@
 use std::{
     ffi::OsString,
     fmt,
-    fs::{self, File, OpenOptions},
+    fs::{self, File, OpenOptions, TryLockError},
     io::{self, Write},
     path::{Path, PathBuf},
 };
+
+/// An open file: what is locked, and what is synced.
+pub(crate) trait OpenFile: fmt::Debug + Send + Sync {
+    /// Locks the file for its handle alone, without waiting.
+    fn try_lock(&self) -> Result<(), TryLockError>;
+    /// Gives the lock up before the handle goes.
+    fn unlock(&self) -> io::Result<()>;
+    /// Makes the content durable.
+    fn sync(&self) -> io::Result<()>;
+}
+
+impl OpenFile for File {
+    fn try_lock(&self) -> Result<(), TryLockError> {
+        Self::try_lock(self)
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        Self::unlock(self)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.sync_all()
+    }
+}
+
+/// The handle of a file of some disk.
+pub(crate) type FileHandle = Box<dyn OpenFile>;
 
 /// A directory, one system call per method, so that a test can stop between any two of them.
 ///
@@ -19,11 +46,11 @@ pub(crate) trait Disk: fmt::Debug + Send + Sync {
     /// A file's content.
     fn read(&self, name: &str) -> io::Result<Vec<u8>>;
     /// A file's handle, for its lock.
-    fn open(&self, name: &str) -> io::Result<File>;
+    fn open(&self, name: &str) -> io::Result<FileHandle>;
     /// Makes a new file. Its content is not durable yet.
-    fn create(&self, name: &str, parts: &[&[u8]]) -> io::Result<File>;
+    fn create(&self, name: &str, parts: &[&[u8]]) -> io::Result<FileHandle>;
     /// Makes a file's content durable.
-    fn sync_file(&self, name: &str, file: &File) -> io::Result<()>;
+    fn sync_file(&self, name: &str, file: &dyn OpenFile) -> io::Result<()>;
     /// Gives a file its final name in one step, in place of what had it before.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Gives a file a second name in one step, unless the name is taken.
@@ -82,15 +109,16 @@ impl Disk for LocalDisk {
         fs::read(self.directory.join(name))
     }
 
-    fn open(&self, name: &str) -> io::Result<File> {
+    fn open(&self, name: &str) -> io::Result<FileHandle> {
         // Writable, because some network file systems give an exclusive lock to no other handle.
-        OpenOptions::new()
+        let file = OpenOptions::new()
             .read(true)
             .write(true)
-            .open(self.directory.join(name))
+            .open(self.directory.join(name))?;
+        Ok(Box::new(file))
     }
 
-    fn create(&self, name: &str, parts: &[&[u8]]) -> io::Result<File> {
+    fn create(&self, name: &str, parts: &[&[u8]]) -> io::Result<FileHandle> {
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -99,11 +127,11 @@ impl Disk for LocalDisk {
         for part in parts {
             file.write_all(part)?;
         }
-        Ok(file)
+        Ok(Box::new(file))
     }
 
-    fn sync_file(&self, _: &str, file: &File) -> io::Result<()> {
-        file.sync_all()
+    fn sync_file(&self, _: &str, file: &dyn OpenFile) -> io::Result<()> {
+        file.sync()
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {

@@ -2,9 +2,7 @@
 
 use std::{
     ffi::OsString,
-    fmt,
-    fs::File,
-    io,
+    fmt, io,
     path::Path,
     sync::{
         Arc, Mutex,
@@ -12,7 +10,7 @@ use std::{
     },
 };
 
-use super::disk::{Disk, LocalDisk};
+use super::disk::{Disk, FileHandle, LocalDisk, OpenFile};
 
 /// A step that changes the directory, or makes a change durable.
 #[derive(Debug, Clone)]
@@ -143,12 +141,12 @@ impl Disk for Handle {
         self.0.inner.read(name)
     }
 
-    fn open(&self, name: &str) -> io::Result<File> {
+    fn open(&self, name: &str) -> io::Result<FileHandle> {
         self.0.step()?;
         self.0.inner.open(name)
     }
 
-    fn create(&self, name: &str, parts: &[&[u8]]) -> io::Result<File> {
+    fn create(&self, name: &str, parts: &[&[u8]]) -> io::Result<FileHandle> {
         self.0.step()?;
         let file = self.0.inner.create(name, parts)?;
         self.0.note(Step::Create {
@@ -158,7 +156,7 @@ impl Disk for Handle {
         Ok(file)
     }
 
-    fn sync_file(&self, name: &str, _: &File) -> io::Result<()> {
+    fn sync_file(&self, name: &str, _: &dyn OpenFile) -> io::Result<()> {
         self.0.step()?;
         self.0.note(Step::SyncFile {
             name: name.to_owned(),

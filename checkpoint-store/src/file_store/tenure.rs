@@ -1,12 +1,12 @@
 //! The time in which one owner holds the store: what it may write, and how it notices the end.
 
-use std::{fs::File, io};
+use std::io;
 
 use bytes::Bytes;
 use connector_core::{Cause, Epoch, Restored};
 
 use super::{
-    disk::Disk,
+    disk::{Disk, FileHandle, OpenFile},
     lineage::{self, Lineage, owner_record},
     listing::Listing,
     name::Name,
@@ -30,7 +30,7 @@ pub(crate) struct Tenure {
     owner: OwnerRecord,
     /// The owner's record and the earlier file of the same name, both locked: whoever opened either
     /// of them finds the store in use.
-    locks: [File; 2],
+    locks: [FileHandle; 2],
     newest: Option<Newest>,
     history: usize,
 }
@@ -39,7 +39,7 @@ impl Tenure {
     pub(super) fn new(
         disk: Box<dyn Disk>,
         owner: OwnerRecord,
-        locks: [File; 2],
+        locks: [FileHandle; 2],
         newest: Option<Newest>,
         history: usize,
     ) -> Self {
@@ -275,8 +275,8 @@ pub(super) fn publish(
     name: Name,
     owner: &OwnerRecord,
     parts: &[&[u8]],
-    prepare: impl FnOnce(&File) -> io::Result<()>,
-) -> io::Result<File> {
+    prepare: impl FnOnce(&dyn OpenFile) -> io::Result<()>,
+) -> io::Result<FileHandle> {
     let temporary = name.temporary(&owner.token);
     let written = (|| {
         let file = match disk.create(&temporary, parts) {
@@ -287,8 +287,8 @@ pub(super) fn publish(
             }
             created => created,
         }?;
-        disk.sync_file(&temporary, &file)?;
-        prepare(&file)?;
+        disk.sync_file(&temporary, &*file)?;
+        prepare(&*file)?;
         disk.rename(&temporary, &name.to_string())?;
         disk.sync()?;
         Ok(file)

@@ -62,7 +62,7 @@ pub(super) fn assemble(builder: SourceBuilder) -> Result<(PubsubSource, Driver),
             builder.sought,
             &builder.restored,
             settings.saved_deliveries,
-            driver::wall(),
+            builder.wall.now(),
         )?;
         let client_ids = (0..settings.streams)
             .map(|_| uuid::Uuid::new_v4().to_string())
@@ -91,6 +91,7 @@ pub(super) fn assemble(builder: SourceBuilder) -> Result<(PubsubSource, Driver),
         readers,
         builder.settings.close_budget,
         builder.decode_failure,
+        builder.wall,
     );
     Ok((source, Driver::new(parts)))
 }
