@@ -41,19 +41,16 @@ const GRACE: Duration = Duration::from_secs(1);
 ///
 /// Reads one subscription ([`builder`](Self::builder)) or several
 /// ([`builder_of`](Self::builder_of)). Several take turns, one response each, so that none starves
-/// another; a checkpoint cuts all of them in the one call; an error of one ends the source, and the
-/// others give back what they hold.
-///
-/// Connects when it is first polled. An `Err` is the stream's last word: everything that may pass
-/// is retried inside.
+/// another; a checkpoint cuts all in one call; an error of one ends the source, and the others give
+/// back what they hold. Connects when it is first polled. An `Err` is the stream's last word:
+/// everything that may pass is retried inside.
 ///
 /// # Cancel safety
 ///
 /// A message leaves the source together with the `Ready` that carries it: dropping a future that
 /// waits for the next message, as `select!` does, loses nothing.
 ///
-/// Dropping the source gives back what was not committed, as far as the runtime lives long enough;
-/// [`close`](Self::close) waits for it.
+/// Dropping the source gives back what was not committed, while the runtime lives; `close` waits.
 pub struct PubsubSource {
     /// One per subscription, in the order of their names; never empty.
     splits: Vec<SplitReader>,

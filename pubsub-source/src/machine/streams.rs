@@ -30,6 +30,11 @@ pub(super) const SILENCE: Duration = Duration::from_secs(45);
 /// followed by another. The service closes a stream that says nothing after 75 to 90 s too.
 const UNANSWERED: Duration = Duration::from_secs(75);
 
+/// How long a stream that was answered may be silent while the server has never answered a ping. It
+/// may be as well as an idle one on Google's emulator, or as dead as one whose server died between
+/// its first response and its first ping; a successor serves both.
+const QUIET: Duration = Duration::from_secs(300);
+
 /// How long a half-closed stream may take to end. The service ends it at once.
 const FAREWELL: Duration = Duration::from_secs(5);
 
@@ -136,7 +141,9 @@ impl Streams {
                 let silence = now.saturating_duration_since(live.heard);
                 if live.given_up {
                     // Its end is on its way.
-                } else if reading && !live.opened && silence >= UNANSWERED {
+                } else if reading && !live.opened && silence >= UNANSWERED
+                    || reading && !self.answers_pings && silence >= QUIET
+                {
                     self.succeed(now, slot, told, lease);
                     self.effects
                         .push_back(Effect::Tell(Notice::StreamUnanswered { slot, silence }));
@@ -340,12 +347,11 @@ impl Streams {
             Slot::Unread(since) => (self.reading && self.may_open()).then_some(*since),
             Slot::Live(live) => {
                 let bound = match (self.answers_pings, live.opened) {
-                    (true, _) => Some(SILENCE),
-                    (false, false) => Some(UNANSWERED),
-                    (false, true) => None,
+                    (true, _) => SILENCE,
+                    (false, false) => UNANSWERED,
+                    (false, true) => QUIET,
                 };
-                let bound = bound.filter(|_| self.reading);
-                let silent = bound.map(|bound| live.heard + bound);
+                let silent = self.reading.then(|| live.heard + bound);
                 let next = silent.map_or(live.next_ping, |silent| silent.min(live.next_ping));
                 (!live.given_up).then_some(next)
             }
