@@ -12,7 +12,8 @@ pub type Counts = BTreeMap<&'static str, u64>;
 
 /// A simulation, whose runs are functions of their seeds.
 ///
-/// `SEED=17` in the environment replays one run, `RUNS=100000` makes the search longer. `B` names
+/// `SEED=17` in the environment replays one run, `RUNS=100000` makes the search longer, and
+/// `SEEDS=5000..9000` searches elsewhere. `B` names
 /// the bugs that can be planted, to show that the invariants bite.
 /// [`history_tests!`](crate::history_tests) makes the tests.
 #[derive(Debug)]
@@ -52,8 +53,10 @@ impl<B: Copy + fmt::Debug> Histories<B> {
             return;
         }
         let runs = number_from_environment("RUNS").unwrap_or(self.runs);
+        let seeds = seeds_from_environment().unwrap_or(0..runs);
+        let many = seeds.end.saturating_sub(seeds.start);
         let mut total = Counts::new();
-        for seed in (0..runs).filter(|seed| seed % 4 == quarter) {
+        for seed in seeds.filter(|seed| seed % 4 == quarter) {
             let counts = self
                 .run(seed, None)
                 .unwrap_or_else(|why| panic!("SEED={seed} fails: {why}"));
@@ -61,7 +64,7 @@ impl<B: Copy + fmt::Debug> Histories<B> {
                 *total.entry(name).or_default() += count;
             }
         }
-        println!("what happened in {} runs: {total:#?}", runs / 4);
+        println!("what happened in {} runs: {total:#?}", many / 4);
         for name in self.everything {
             assert!(total.contains_key(name), "{name} never happened");
         }
@@ -105,6 +108,13 @@ fn text_of(panic: &(dyn Any + Send)) -> &str {
 
 fn number_from_environment(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
+}
+
+/// `SEEDS=5000..9000`: from the first, up to and without the second.
+fn seeds_from_environment() -> Option<std::ops::Range<u64>> {
+    let text = std::env::var("SEEDS").ok()?;
+    let (first, end) = text.split_once("..")?;
+    Some(first.trim().parse().ok()?..end.trim().parse().ok()?)
 }
 
 /// Makes the tests of a simulation: its histories, in four quarters, and its planted bugs.

@@ -44,7 +44,7 @@ const PARTS: [&str; 8] = [
 ];
 
 /// Options whose field is nothing until it is set, and where their default is instead.
-const ELSEWHERE: [(&str, &str, Place); 11] = [
+const ELSEWHERE: [(&str, &str, Place); 12] = [
     (
         "pubsub_source::SourceBuilder",
         "paused_limit",
@@ -85,6 +85,11 @@ const ELSEWHERE: [(&str, &str, Place); 11] = [
     ("cloudtasks_sink::SinkBuilder", "queue", Place::Text("none")),
     (
         "cloudtasks_sink::SinkBuilder",
+        "wall_clock",
+        Place::Text("the system's clock"),
+    ),
+    (
+        "pubsub_source::SourceBuilder",
         "wall_clock",
         Place::Text("the system's clock"),
     ),

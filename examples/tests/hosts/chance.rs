@@ -1,0 +1,118 @@
+//! What a seed brings.
+
+/// What must happen in every quarter of the runs, or the simulation proves less than it says.
+pub(crate) const EVERYTHING: [&str; 64] = [
+    "a batch of tasks was asked for",
+    "a bit of the newest state rotted",
+    "a call reset its stream",
+    "a call was answered after 3 s",
+    "a call was answered after 25 s",
+    "a call was answered at once, but late",
+    "a call was answered UNAVAILABLE",
+    "a call was answered with a failed deadline",
+    "a call was denied",
+    "a call was done and its answer lost",
+    "a call was done and never answered",
+    "a call was never answered",
+    "a checkpoint was aborted",
+    "a checkpoint was asked for",
+    "a commit was left to the next one",
+    "a connection broke under a call",
+    "a connection fell silent under a call",
+    "a connector ended, and the host began anew",
+    "a copy was published again",
+    "a flushing host with tasks by key",
+    "a host that marks its commits",
+    "a lease lapsed",
+    "a loss of power",
+    "a mark was left out",
+    "a mark was not written",
+    "a message came twice",
+    "a message was handed out again",
+    "a pull stream ended",
+    "a pull stream fell silent",
+    "a pull stream was not read any more",
+    "a quiet run",
+    "a quota was used up",
+    "a record was refused and kept aside",
+    "a restart after hours",
+    "a restart found nothing",
+    "a restart found a settled state",
+    "a restart found an untouched state",
+    "a restart found a state that may have been committed in part",
+    "a restart with nothing left to do",
+    "a save failed",
+    "a save failed though it was durable",
+    "a save was tried again",
+    "a store could not be opened",
+    "a task was run",
+    "a taken name was refused",
+    "all connections broke",
+    "all connections fell silent",
+    "all connections were told to go",
+    "an exactly-once subscription",
+    "an orderly close in the middle",
+    "death before a save",
+    "death between state and mark",
+    "death between mark and commit",
+    "death between the commits",
+    "death after the commits",
+    "death before a settled mark",
+    "death after a settled mark",
+    "death in a step of the disk",
+    "death at any time",
+    "connections were refused",
+    "expired tasks were kept aside",
+    "GOAWAY",
+    "the state was lost",
+    "two checkpoints were open at once",
+];
+
+/// Per occasion, in thousandths.
+#[derive(Debug, Default)]
+pub(crate) struct Rates {
+    pub(crate) calls: u32,
+    pub(crate) connections: u32,
+    pub(crate) pulls: u32,
+    pub(crate) refusals: u32,
+    pub(crate) denials: u32,
+    pub(crate) twice: u32,
+    pub(crate) network: u32,
+    pub(crate) death: u32,
+    pub(crate) end: u32,
+    pub(crate) disk: u32,
+    pub(crate) rot: u32,
+    pub(crate) abort: u32,
+    pub(crate) skip: u32,
+    pub(crate) unmarked: u32,
+    pub(crate) state_loss: u32,
+    pub(crate) hours: u32,
+}
+
+/// What happens by chance in one run.
+pub(crate) type Chance = connector_core::conformance::Chance<Rates>;
+
+/// A planted bug gets trouble of every kind: what it needs in order to show is rarely there otherwise.
+pub(crate) fn chance(seed: u64, planted: bool) -> Chance {
+    Chance::new(seed, 12, &EVERYTHING, |rate| {
+        let mut rate = |most| rate(most).max(if planted { most / 3 } else { 0 });
+        Rates {
+            calls: rate(300),
+            connections: rate(60),
+            pulls: rate(400),
+            refusals: rate(100),
+            denials: rate(30),
+            twice: rate(100),
+            network: rate(600),
+            death: rate(40),
+            end: rate(1_000),
+            disk: rate(250),
+            rot: rate(400),
+            abort: rate(150),
+            skip: rate(200),
+            unmarked: rate(300),
+            state_loss: rate(200),
+            hours: rate(300),
+        }
+    })
+}
