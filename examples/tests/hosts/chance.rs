@@ -95,7 +95,7 @@ pub(crate) type Chance = connector_core::conformance::Chance<Rates>;
 /// A planted bug gets trouble of every kind: what it needs in order to show is rarely there otherwise.
 pub(crate) fn chance(seed: u64, planted: bool) -> Chance {
     Chance::new(seed, 12, &EVERYTHING, |rate| {
-        let mut rate = |most| rate(most).max(if planted { most / 3 } else { 0 });
+        let mut rate = |most| rate(most).max(if planted { most / 2 } else { 0 });
         Rates {
             calls: rate(300),
             connections: rate(60),

@@ -162,6 +162,8 @@ impl Host<'_> {
                 return Err(Ended::Died);
             }
             let Err(error) = saved else {
+                // What the store says counts, and not what the host makes of it.
+                self.world.truth().saved(cut);
                 break;
             };
             assert!(!error.is_not_owner(), "{error}");
@@ -186,7 +188,6 @@ impl Host<'_> {
         }
         self.world.disk.heal();
         self.saved = epoch;
-        self.world.truth().saved(cut);
         Ok(true)
     }
 

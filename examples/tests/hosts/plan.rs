@@ -54,10 +54,17 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    pub(crate) fn new(chance: &mut Chance) -> Self {
+    /// A planted bug gets more messages and more time: some show only where one accident follows
+    /// another.
+    pub(crate) fn new(chance: &mut Chance, planted: bool) -> Self {
+        let (messages, troubled) = if planted {
+            (12..40, 20_000..60_000)
+        } else {
+            (6..28, 8_000..40_000)
+        };
         let keys = chance.pick(&[None, None, None, Some(1), Some(3), Some(8)]);
         Self {
-            messages: chance.random().usize(6..28),
+            messages: chance.random().usize(messages),
             keys,
             exactly_once: chance.one_in(5),
             topics: chance.pick(&[1, 2, 3]),
@@ -78,12 +85,16 @@ impl Plan {
                 SavedDeliveries::Nothing,
             ]),
             lease: Duration::from_secs(chance.pick(&[10, 15, 60])),
-            interval: Duration::from_millis(chance.pick(&[500, 1_500, 3_000, 8_000])),
+            interval: Duration::from_millis(if planted {
+                chance.pick(&[500, 1_500])
+            } else {
+                chance.pick(&[500, 1_500, 3_000, 8_000])
+            }),
             overlap: chance.one_in(3),
             marks: chance.one_in(2),
             room: chance.pick(&[2, 6, 100]),
             buffer: chance.pick(&[3, 1_000]),
-            troubled: chance.millis(8_000..40_000),
+            troubled: chance.millis(troubled),
             loaded: chance.millis(1..25_000),
         }
     }

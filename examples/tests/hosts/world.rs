@@ -100,7 +100,7 @@ impl World {
     fn new(seed: u64, bug: Option<Bug>) -> Self {
         let started = Instant::now();
         let mut chance = chance(seed, bug.is_some());
-        let plan = Plan::new(&mut chance);
+        let plan = Plan::new(&mut chance, bug.is_some());
         if chance.is_quiet() {
             chance.count("a quiet run");
         }
