@@ -37,6 +37,8 @@ use crate::{
 /// assert!(store.save(Epoch::new(2), Bytes::from("two")).await.is_err());
 /// disk.lose_power(|_| 0);
 ///
+/// // Whoever starts it again has made room.
+/// assert!(disk.heal());
 /// let successor = disk.open()?;
 /// assert_eq!(successor.newest().await?.expect("saved").epoch, Epoch::new(1));
 /// # Ok::<(), checkpoint_store::StoreError>(())

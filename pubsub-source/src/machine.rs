@@ -272,7 +272,7 @@ impl Machine {
         !self.effects.is_empty()
             || self.streams.has_effect()
             || !self.acks.is_empty()
-            || !self.releases.is_empty()
+            || self.may_release()
     }
 
     /// The next thing to do at `now`.

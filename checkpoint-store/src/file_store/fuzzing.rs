@@ -4,13 +4,13 @@
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeMap, ffi::OsString, fs::File, io, path::Path};
+use std::{collections::BTreeMap, ffi::OsString, io, path::Path};
 
 use bytes::Bytes;
 use connector_core::Epoch;
 
 use super::{
-    disk::Disk,
+    disk::{Disk, FileHandle, OpenFile},
     frame::{self, Kind},
     lineage::Lineage,
     listing::Listing,
@@ -137,15 +137,15 @@ impl Disk for Directory {
         Ok(content.to_vec())
     }
 
-    fn open(&self, _: &str) -> io::Result<File> {
+    fn open(&self, _: &str) -> io::Result<FileHandle> {
         Err(READ_ONLY.into())
     }
 
-    fn create(&self, _: &str, _: &[&[u8]]) -> io::Result<File> {
+    fn create(&self, _: &str, _: &[&[u8]]) -> io::Result<FileHandle> {
         Err(READ_ONLY.into())
     }
 
-    fn sync_file(&self, _: &str, _: &File) -> io::Result<()> {
+    fn sync_file(&self, _: &str, _: &dyn OpenFile) -> io::Result<()> {
         Err(READ_ONLY.into())
     }
 

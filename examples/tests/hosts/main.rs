@@ -17,6 +17,7 @@
 mod bugs;
 mod chance;
 mod checkpoints;
+mod circles;
 mod connectors;
 mod cover;
 mod ending;

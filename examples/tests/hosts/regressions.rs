@@ -7,3 +7,10 @@ use crate::world::run;
 fn a_pull_stream_that_fell_silent_before_its_first_answered_ping_has_a_successor() {
     drop(run(26, None));
 }
+
+/// What a closing source gave back came again on its half-closed stream, at once and without end: the
+/// server had not taken notice.
+#[test]
+fn what_a_closing_source_gives_back_does_not_go_in_circles() {
+    drop(run(934, None));
+}

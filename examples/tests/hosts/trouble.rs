@@ -175,6 +175,7 @@ fn outputs(call: &Call) -> Option<(Output, Vec<usize>)> {
 impl Shared {
     /// A call arrived: decides what becomes of it.
     fn decide(&self, call: &Call) -> Option<Fate> {
+        self.circles.note_call();
         let outputs = outputs(call);
         let fate = self.fate(call);
         let messages = outputs.as_ref().map(|(_, messages)| messages);

@@ -17,6 +17,7 @@ use crate::{
     Counts,
     bugs::Bug,
     chance::{Chance, chance},
+    circles::Circles,
     connectors::{NAMES_KEPT, noon},
     host::{Ended, Host, RESPONSE},
     plan::Plan,
@@ -44,6 +45,7 @@ pub(crate) struct Shared {
     pub(crate) story: Story,
     /// When a connection fell silent that nobody has ended yet.
     pub(crate) silent: Mutex<Option<Instant>>,
+    pub(crate) circles: Circles,
 }
 
 #[derive(Debug)]
@@ -75,7 +77,10 @@ pub(crate) fn run(seed: u64, bug: Option<Bug>) -> Run {
             tokio::spawn(async move { third.run_tasks().await }),
             tokio::spawn(async move { fourth.end_silence().await }),
         ];
-        world.live().await;
+        tokio::select! { biased;
+            () = world.shared.circles.noticed() => panic!("calls without end at one instant"),
+            () = world.live() => {}
+        }
         for task in beside {
             task.abort();
             if let Err(error) = task.await
@@ -121,6 +126,7 @@ impl World {
             chance: Mutex::new(chance),
             story,
             silent: Mutex::default(),
+            circles: Circles::begin(started),
         });
         let faults = trouble::rules(&shared).into_iter();
         let emulator = Emulator::builder()

@@ -7,8 +7,12 @@ use connector_core::{
     ledger::{Outcome, Standing},
 };
 
-use super::{Machine, Notice, Phase, batch::Stage, calls::Errand};
+use super::{Machine, Notice, Phase, batch::Stage, calls::Errand, streams::LAST_FAREWELL};
 use crate::{delivery::DeliveryId, error::SourceError, on_drop::OnDrop};
+
+/// The part of the close budget that half-closed streams have for their end; the rest is for giving
+/// back.
+const FAREWELL_SHARE: u32 = 5;
 
 impl Machine {
     /// Ends the source in good order.
@@ -55,7 +59,9 @@ impl Machine {
                 }
             }
         }
-        self.streams.close(now);
+        // What is given back waits for the streams to end, so they must leave it time.
+        let farewell = LAST_FAREWELL.min(self.settings.close_budget / FAREWELL_SHARE);
+        self.streams.close(now, farewell);
         self.unread_since = None;
         self.tidy();
         self.watch_reading(now);
@@ -72,7 +78,7 @@ impl Machine {
         if self.flow.paused_since().is_some() && !self.flow.is_parked() {
             self.release_buffered();
         }
-        self.streams.close(now);
+        self.streams.close(now, LAST_FAREWELL);
         self.unread_since = None;
         self.tidy();
         self.watch_reading(now);

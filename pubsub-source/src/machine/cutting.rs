@@ -174,7 +174,17 @@ impl Machine {
         None
     }
 
+    /// Whether something is to be given back, and may be. A server that has not taken notice of a
+    /// half-close delivers what it is given back on the same stream again, at once, and each time
+    /// that is another attempt: so it waits until the streams have ended or were dropped.
+    pub(super) fn may_release(&self) -> bool {
+        !self.releases.is_empty() && !self.streams.are_leaving()
+    }
+
     fn cut_releases(&mut self, now: Instant) -> Option<Effect> {
+        if !self.may_release() {
+            return None;
+        }
         while let Some((&seconds, _)) = self.releases.first_key_value() {
             let errand = Errand::Release(seconds);
             if !self.calls.has_room(errand) {

@@ -13,6 +13,7 @@ use std::{
 
 use connector_core::backoff::Backoff;
 
+pub(super) use self::closing::LAST_FAREWELL;
 use self::slot::{Live, Retiring, Slot};
 use super::effect::{Effect, Notice, StreamId};
 use crate::settings::Settings;

@@ -74,6 +74,23 @@ async fn close_acknowledges_what_was_committed_and_gives_the_rest_back_in_chunks
     }
 }
 
+/// A server that has not taken notice of the half-close has a stream to deliver on, and delivers what
+/// it is given back at once, as another attempt.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_notice_the_half_close_delivers_nothing_in_circles() {
+    let world = World::new();
+    let stuck = Rule::on(Method::StreamingPull).then(Fault::StopReading(1));
+    world.emulator.faults().add(stuck);
+    world.publish(0..10);
+    let mut source = world.source().build().unwrap();
+    read(&mut source, 4).await;
+    let started = tokio::time::Instant::now();
+    source.close().await.unwrap();
+    assert!(started.elapsed() <= SECOND * 2, "{:?}", started.elapsed());
+    let record = world.record();
+    assert_eq!((record.delivered, record.nacks), (10, 10));
+}
+
 #[tokio::test(start_paused = true)]
 async fn after_close_every_call_answers_closed() {
     let world = World::new();

@@ -3,7 +3,7 @@ use prost::Message as _;
 
 use super::*;
 use crate::{
-    machine::{CallMethod, Effect, Restoration},
+    machine::{CallMethod, Effect, Restoration, streams::LAST_FAREWELL},
     on_drop::OnDrop,
     settings::Settings,
 };
@@ -78,12 +78,23 @@ impl Open {
         self.wait(SECOND * 20);
     }
 
-    fn wait(&mut self, span: Duration) {
+    fn pass(&mut self, span: Duration) {
         self.now += span;
         self.machine.handle_timeout(self.now);
+    }
+
+    fn wait(&mut self, span: Duration) {
+        self.pass(span);
         if let Some(stream) = opened(&mut self.machine, self.now) {
             self.stream = stream;
         }
+    }
+
+    /// The server ends the stream.
+    fn end(&mut self) {
+        let (now, stream) = (self.now, self.stream);
+        self.machine
+            .handle_stream_ended(now, 0.0, stream, StreamEnd::Again, None);
     }
 
     /// The seconds for which each id of the requests that are sent now is leased, or held back.
@@ -126,9 +137,54 @@ fn what_arrives_while_a_source_ends_is_treated_like_what_it_held() {
         open.deliver();
         open.machine.close(open.now);
         open.deliver();
+        open.end();
         assert_eq!(open.modified(), expected, "{choice:?}");
         open.machine.check_invariants();
     }
+}
+
+/// A server that has not taken notice of the half-close would deliver it on the same stream again.
+#[test]
+fn nothing_is_given_back_while_a_half_closed_stream_may_deliver_it_again() {
+    let held = |settle: fn(&mut Open)| {
+        let mut open = Open::new(Settings::default());
+        open.deliver();
+        settle(&mut open);
+        open.deliver();
+        assert_eq!(open.modified(), [0; 0]);
+        assert!(!open.machine.has_work(), "the driver may rest");
+        open
+    };
+    let mut closed = held(|open| open.machine.close(open.now));
+    closed.end();
+    assert_eq!(closed.modified(), [0, 0], "the stream has ended");
+
+    let mut dropped = held(|open| open.machine.close(open.now));
+    let farewell = dropped.machine.poll_timeout().unwrap() - dropped.now;
+    assert_eq!(farewell, LAST_FAREWELL);
+    dropped.pass(farewell);
+    assert_eq!(dropped.modified(), [0, 0], "the stream was dropped");
+
+    let mut hurried = Open::new(Settings {
+        close_budget: SECOND,
+        ..Settings::default()
+    });
+    hurried.deliver();
+    hurried.machine.close(hurried.now);
+    hurried.pass(SECOND / 5);
+    assert_eq!(hurried.modified(), [0], "most of the budget is left");
+
+    let mut stopped = held(|open| open.machine.stop(open.now));
+    stopped.machine.close(stopped.now);
+    stopped.pass(LAST_FAREWELL);
+    assert_eq!(stopped.modified(), [0, 0]);
+
+    let mut parked = held(|open| {
+        open.machine.pause(open.now);
+        open.machine.park(open.now);
+    });
+    parked.end();
+    assert_eq!(parked.modified(), [0, 0]);
 }
 
 /// The server counts a lease from when it sent the message.

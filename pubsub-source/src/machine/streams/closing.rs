@@ -6,7 +6,7 @@ use super::{FAREWELL, Slot, Streams};
 use crate::machine::effect::Effect;
 
 /// How long a half-closed stream of a source that closes may take to end: its host waits.
-const LAST_FAREWELL: Duration = Duration::from_secs(1);
+pub(in crate::machine) const LAST_FAREWELL: Duration = Duration::from_secs(1);
 
 impl Streams {
     /// Closes every stream, since nobody reads them: what they hold is leased and not ours.
@@ -37,10 +37,21 @@ impl Streams {
         self.effects.push_back(Effect::HalfClose { stream });
     }
 
-    /// Half-closes every stream for good.
-    pub(in crate::machine) fn close(&mut self, now: Instant) {
+    /// Half-closes every stream for good, and drops what has not ended after `farewell`.
+    pub(in crate::machine) fn close(&mut self, now: Instant, farewell: Duration) {
         self.closing = true;
-        self.half_close_all(now, now + LAST_FAREWELL);
+        // A source that stopped before it closes has said goodbye already.
+        let drop_at = now + farewell;
+        for old in &mut self.retiring {
+            old.drop_at = old.drop_at.min(drop_at);
+        }
+        self.half_close_all(now, drop_at);
+    }
+
+    /// Whether all streams were half-closed and some have not ended: a server may still deliver on
+    /// them what it is given back.
+    pub(in crate::machine) fn are_leaving(&self) -> bool {
+        (self.closing || self.parked) && self.count() > 0
     }
 
     /// Half-closes every stream until they are wanted again.
