@@ -203,6 +203,17 @@ fn tell(
             ?waited,
             "No checkpoint was taken for long; nothing is acknowledged meanwhile."
         ),
+        Notice::NothingCommitted {
+            checkpoints,
+            waited,
+            unacknowledged,
+        } => tracing::warn!(
+            subscription,
+            checkpoints,
+            ?waited,
+            unacknowledged,
+            "Checkpoints are taken and none is committed: nothing is acknowledged, and what is held too long is given back."
+        ),
         Notice::CommitSlow {
             epoch,
             waited,

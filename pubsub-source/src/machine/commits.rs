@@ -9,6 +9,10 @@ use connector_core::{CheckpointError, Epoch, ledger::CommitId};
 
 use super::{Effect, Machine, Notice, calls::Errand};
 
+/// This many checkpoints in a row without a commit are no accident: after a single lost notification the
+/// next commit makes up for it.
+const MISSED: u64 = 3;
+
 /// What is due about a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Due {
@@ -37,8 +41,19 @@ pub(super) struct Commits {
     waiting: BTreeMap<CommitId, Waiting>,
     /// How long a receipt waits for the service.
     confirm: Option<Duration>,
-    /// How long a commit may take before an operator is told, once per doubling.
+    /// How long a commit may take before an operator is told, once per doubling; and how long it may be
+    /// before one is called.
     patience: Duration,
+    uncommitted: Option<Uncommitted>,
+}
+
+/// The checkpoints since the last commit that something waits for.
+#[derive(Debug)]
+struct Uncommitted {
+    /// When the first of them was taken.
+    since: Instant,
+    checkpoints: u64,
+    told: bool,
 }
 
 impl Commits {
@@ -47,7 +62,32 @@ impl Commits {
             waiting: BTreeMap::new(),
             confirm,
             patience,
+            uncommitted: None,
         }
+    }
+
+    /// A checkpoint was taken, after which so many deliveries wait for a commit. Says, once until a commit
+    /// is called, that none comes.
+    pub(super) fn handle_checkpoint(&mut self, now: Instant, waiting: usize) -> Option<Notice> {
+        if waiting == 0 && self.uncommitted.is_none() {
+            return None;
+        }
+        let uncommitted = self.uncommitted.get_or_insert(Uncommitted {
+            since: now,
+            checkpoints: 0,
+            told: false,
+        });
+        uncommitted.checkpoints += 1;
+        let waited = now.saturating_duration_since(uncommitted.since);
+        if uncommitted.told || uncommitted.checkpoints < MISSED || waited < self.patience {
+            return None;
+        }
+        uncommitted.told = true;
+        Some(Notice::NothingCommitted {
+            checkpoints: uncommitted.checkpoints,
+            waited,
+            unacknowledged: waiting,
+        })
     }
 
     /// A commit was called.
@@ -59,6 +99,7 @@ impl Commits {
             warn_at: now + self.patience,
         };
         self.waiting.insert(commit, waiting);
+        self.uncommitted = None;
     }
 
     /// A commit has its result. Answers when it was called.
@@ -178,6 +219,55 @@ mod tests {
         assert_eq!(commits_of.poll_due(now + SECOND), None);
         assert_eq!(commits_of.finish(commit), Some(now));
         assert_eq!(commits_of.finish(commit), None);
+    }
+
+    /// What is told at the checkpoints that are taken every `interval`, by their number from 1.
+    fn told_at(commits_of: &mut Commits, start: Instant, interval: Duration) -> Vec<u32> {
+        (1..=200)
+            .filter(|number| {
+                let now = start + interval * (number - 1);
+                commits_of.handle_checkpoint(now, 5).is_some()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn checkpoints_without_a_commit_are_told_once_there_are_three_and_the_patience_is_over() {
+        let start = crate::driver::now();
+        for (interval, number) in [(1, 61), (10, 7), (29, 4), (30, 3), (1800, 3)] {
+            let mut commits_of = Commits::new(None, SECOND * 60);
+            let told = told_at(&mut commits_of, start, SECOND * interval);
+            assert_eq!(told, [number], "every {interval} s");
+        }
+    }
+
+    #[test]
+    fn a_commit_begins_the_count_again_and_with_it_the_telling() {
+        let start = crate::driver::now();
+        let mut commits_of = Commits::new(None, SECOND * 60);
+        for (number, (commit, epoch)) in (1..).zip(commits(1..10)) {
+            let now = start + SECOND * 100 * number;
+            assert_eq!(commits_of.handle_checkpoint(now, 5), None);
+            assert_eq!(commits_of.handle_checkpoint(now + SECOND * 90, 5), None);
+            commits_of.begin(now + SECOND * 90, commit, epoch);
+        }
+        let later = start + SECOND * 1000;
+        assert_eq!(told_at(&mut commits_of, later, SECOND * 30), [3]);
+        let (commit, epoch) = commits([1])[0];
+        commits_of.begin(later, commit, epoch);
+        assert_eq!(told_at(&mut commits_of, later, SECOND * 30), [3]);
+    }
+
+    #[test]
+    fn checkpoints_that_nothing_waits_for_do_not_count() {
+        let start = crate::driver::now();
+        let mut commits_of = Commits::new(None, SECOND * 60);
+        for number in 0..100 {
+            let now = start + SECOND * number;
+            assert_eq!(commits_of.handle_checkpoint(now, 0), None);
+        }
+        let later = start + SECOND * 100;
+        assert_eq!(told_at(&mut commits_of, later, SECOND * 10), [7]);
     }
 
     #[test]

@@ -112,6 +112,13 @@ pub(crate) enum Notice {
     HeldTooLong { deliveries: usize, limit: Duration },
     /// A checkpoint came late.
     CheckpointLate { waited: Duration },
+    /// Checkpoints are taken, and none of them is committed.
+    NothingCommitted {
+        checkpoints: u64,
+        waited: Duration,
+        /// Deliveries of theirs without a verdict.
+        unacknowledged: usize,
+    },
     /// A commit does not finish.
     CommitSlow {
         epoch: Epoch,

@@ -173,6 +173,10 @@ impl Machine {
         self.cadence.handle_checkpoint(now);
         self.adapt_lease(now);
         self.compare_interval_with_hold();
+        let waiting = self.deliveries.ledger().sealed_len();
+        if let Some(notice) = self.commits.handle_checkpoint(now, waiting) {
+            self.tell(notice);
+        }
         let instance = std::sync::Arc::clone(&self.instance);
         if self.settings.saved_deliveries == SavedDeliveries::Nothing {
             return Ok(SourceState::empty(instance, &self.subscription).after(self.sought));

@@ -269,6 +269,7 @@ impl World {
             | Notice::StreamUnanswered { .. }
             | Notice::LimitChanged { .. }
             | Notice::CheckpointLate { .. }
+            | Notice::NothingCommitted { .. }
             | Notice::CommitSlow { .. }
             | Notice::HoldTooShort { .. }
             | Notice::SeenOverflowed { .. }

@@ -95,6 +95,29 @@ async fn checkpoints_that_are_far_apart_for_max_hold_are_told_before_anything_is
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_host_that_never_commits_is_told_before_anything_is_given_back() {
+    let loud = Loud::default();
+    let _listening = listen(loud.clone());
+    let world = World::new();
+    world.publish(0..5);
+    let mut source = world.source().build().unwrap();
+    read(&mut source, 5).await;
+    let told = |loud: &Loud| loud.matching("none is committed");
+    for (epoch, lines) in [(1, 0), (2, 0), (3, 1), (4, 1)] {
+        seal(&mut source, epoch).await;
+        nothing_for(&mut source, SECOND * 31).await;
+        assert_eq!(told(&loud).len(), lines, "after epoch {epoch}");
+    }
+    let line = &told(&loud)[0];
+    assert!(
+        line.contains("checkpoints=3") && line.contains("unacknowledged=5"),
+        "{line}"
+    );
+    assert_eq!(source.stats().held_too_long, 0);
+    assert_eq!(commit(&mut source, 4).await.settled, 5);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_given_back_for_being_held_too_long_is_told_in_one_line() {
     let loud = Loud::default();
     let _listening = listen(loud.clone());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::machine::IdVerdict;
+use crate::machine::{IdVerdict, Notice};
 
 /// The first response's messages wait for the second's confirmation, since one of them came again
 /// there. None of the second's leases is confirmed.
@@ -40,6 +40,58 @@ fn held_for_two_minutes(ordered: bool) -> Settings {
         message_ordering: ordered,
         streams: 1,
         ..settings()
+    }
+}
+
+/// What a cut has to tell about commits.
+fn told_at_cut(bench: &mut Bench, epoch: u64) -> Option<(u64, Duration, usize)> {
+    bench.seal(epoch);
+    let mut told = None;
+    while let Some(effect) = bench.machine.poll_effect(bench.now) {
+        if let Effect::Tell(Notice::NothingCommitted {
+            checkpoints,
+            waited,
+            unacknowledged,
+        }) = effect
+        {
+            assert_eq!(told, None, "once");
+            told = Some((checkpoints, waited, unacknowledged));
+        } else if let Effect::Call { call, method, body } = effect {
+            bench.sent.push(sent(call, method, &body));
+        }
+    }
+    told
+}
+
+/// Long before `max_hold` gives anything back, and also where each checkpoint is aborted.
+#[test]
+fn a_host_that_never_commits_is_told_at_the_third_checkpoint_after_a_minute() {
+    for aborts in [false, true] {
+        let mut bench = Bench::new(settings());
+        bench.deliver("", &[(1, "a1"), (2, "a2")]);
+        assert_eq!(told_at_cut(&mut bench, 1), None, "nothing is handed out");
+        assert_eq!(bench.read(), [1, 2]);
+        for epoch in 2..4 {
+            bench.wait(SECOND * 40);
+            bench.answer_all();
+            assert_eq!(told_at_cut(&mut bench, epoch), None, "epoch {epoch}");
+            if aborts {
+                bench.machine.abort(Epoch::new(epoch));
+            }
+        }
+        bench.deliver("", &[(3, "a3")]);
+        assert_eq!(bench.read(), [3]);
+        bench.wait(SECOND * 40);
+        bench.answer_all();
+        let waited = SECOND * 80;
+        assert_eq!(told_at_cut(&mut bench, 4), Some((3, waited, 3)));
+        bench.wait(SECOND * 40);
+        bench.answer_all();
+        assert_eq!(told_at_cut(&mut bench, 5), None, "once is enough");
+        bench.machine.commit(bench.now, Epoch::new(5)).unwrap();
+        bench.work();
+        assert_eq!(bench.acknowledging(), ["a1", "a2", "a3"]);
+        assert_eq!(bench.machine.stats(bench.now).held_too_long, 0);
     }
 }
 
