@@ -175,7 +175,8 @@ impl<R> SinkBuilder<R> {
     }
 
     /// Names this sink among several of its host. Default: `0`. A saved state restores only
-    /// the sink whose name it carries.
+    /// the sink whose name it carries, so two Cloud Tasks sinks of a host need a name each: with one
+    /// name, each would take the other's state.
     pub fn instance(mut self, name: impl Into<String>) -> Self {
         self.options.instance = name.into();
         self

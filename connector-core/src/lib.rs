@@ -31,6 +31,6 @@ pub use flow::{Budget, Limits, Member};
 pub use host::{Next, next_when, settle};
 pub use progress::ProgressWatch;
 pub use report::Report;
-pub use saved::{SavedState, StateError, Versioned};
+pub use saved::{SavedState, SavedStates, StateError, Versioned};
 pub use shard::shard;
 pub use trace::TraceContext;

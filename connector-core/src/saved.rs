@@ -1,5 +1,9 @@
 //! The envelope around a connector's saved state.
 
+mod states;
+
+pub use states::SavedStates;
+
 use std::fmt;
 
 use bytes::Bytes;
@@ -133,6 +137,26 @@ pub enum StateError {
         found: String,
         /// The instance that was asked to restore it.
         expected: String,
+    },
+    /// Two connectors of one kind have one name, so that neither could be told its state.
+    #[error(
+        "two connectors are called {connector} {instance:?}; nothing of this checkpoint was saved or committed, give each an instance name of its own, which stays"
+    )]
+    SameName {
+        /// The kind of connector.
+        connector: String,
+        /// The name of both.
+        instance: String,
+    },
+    /// A checkpoint has a state that no connector has asked for.
+    #[error(
+        "the checkpoint has a state of {connector} {instance:?} that no connector has taken; nothing of it was restored, and what it names would be forgotten: build that connector under that name, or save a checkpoint that owes nothing before it leaves"
+    )]
+    Unclaimed {
+        /// The kind named in the envelope.
+        connector: String,
+        /// The instance named in the envelope.
+        instance: String,
     },
     /// The format is newer (or older) than this build reads.
     #[error(

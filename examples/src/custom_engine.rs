@@ -1,7 +1,8 @@
 //! A toy stream engine that takes any connector of the contract, by way of [`Erased`].
 //!
 //! An engine knows its connectors at run time only, so it cannot name their state types. [`Erased`]
-//! makes them one type, [`SavedState`]: an envelope that says which connector it belongs to. The
+//! makes them one type, [`SavedState`]: an envelope that says which connector it belongs to, and by which
+//! a [`SavedStates`] finds it again. The
 //! engine's own side of it is two small traits, [`Input`] and [`Output`], implemented once for every
 //! `Erased` connector; whoever writes a connector for something else writes nothing for this engine.
 //!
@@ -10,7 +11,6 @@
 
 mod job;
 
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
 use std::future::poll_fn;
@@ -22,8 +22,8 @@ use std::time::Duration;
 use checkpoint_store::{CheckpointStore, FileStore};
 use connector_core::host::{Admission, Room, Settling};
 use connector_core::{
-    BoxError, Checkpoint, CheckpointError, Epoch, Erased, Restored, SavedState, StateError,
-    Versioned, settle,
+    BoxError, Checkpoint, CheckpointError, Epoch, Erased, Restored, SavedState, SavedStates,
+    StateError, Versioned, settle,
 };
 use futures::stream::FuturesUnordered;
 use futures::{Sink, SinkExt, Stream, StreamExt};
@@ -107,9 +107,9 @@ pub struct Engine {
     epoch: Epoch,
     every: Duration,
     /// What the newest checkpoint holds and nobody has asked for yet.
-    restored: BTreeMap<String, Restored<SavedState>>,
-    inputs: Vec<(String, Box<dyn Input + Send>)>,
-    outputs: Vec<(String, Box<dyn Output + Send>)>,
+    restored: Option<Restored<SavedStates>>,
+    inputs: Vec<Box<dyn Input + Send>>,
+    outputs: Vec<Box<dyn Output + Send>>,
     /// Whose record comes next.
     turn: usize,
     commits: FuturesUnordered<Settling>,
@@ -119,18 +119,8 @@ impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Engine")
             .field("epoch", &self.epoch)
-            .field(
-                "inputs",
-                &self.inputs.iter().map(|(name, _)| name).collect::<Vec<_>>(),
-            )
-            .field(
-                "outputs",
-                &self
-                    .outputs
-                    .iter()
-                    .map(|(name, _)| name)
-                    .collect::<Vec<_>>(),
-            )
+            .field("inputs", &self.inputs.len())
+            .field("outputs", &self.outputs.len())
             .finish_non_exhaustive()
     }
 }
@@ -154,19 +144,12 @@ impl Engine {
     /// Nothing is lost.
     pub async fn open(directory: PathBuf, every: Duration) -> Result<Self, BoxError> {
         let mut store = FileStore::open(directory).await?;
-        let (mut epoch, mut restored) = (Epoch::default(), BTreeMap::new());
+        let (mut epoch, mut restored) = (Epoch::default(), None);
         if let Some(newest) = store.newest().await? {
             // The connectors commit by themselves what they restore.
             store.committing(newest.epoch).await?;
             epoch = newest.epoch;
-            let (settled, committing) = (newest.settled, newest.committing);
-            let states: BTreeMap<String, SavedState> = postcard::from_bytes(&newest.state)?;
-            for (name, state) in states {
-                let state = Restored::new(epoch, state)
-                    .settled(settled)
-                    .committing(committing);
-                restored.insert(name, state);
-            }
+            restored = Some(newest.try_map(|bytes| postcard::from_bytes(&bytes))?);
         }
         Ok(Self {
             store,
@@ -180,40 +163,38 @@ impl Engine {
         })
     }
 
-    /// What the connector of this name saved, for its builder's `restore`.
+    /// What the connector of this kind and instance saved, for its builder's `restore`.
     ///
     /// # Errors
     ///
-    /// A [`StateError`] when the state is of another kind of connector.
+    /// A [`StateError`] when the state cannot be read.
     pub fn restored<S: Versioned>(
         &mut self,
-        name: &str,
+        instance: &str,
     ) -> Result<Option<Restored<S>>, StateError> {
-        let restored = self.restored.remove(name);
-        restored
-            .map(|state| state.try_map(SavedState::open))
-            .transpose()
+        match &mut self.restored {
+            Some(restored) => restored.take(instance),
+            None => Ok(None),
+        }
     }
 
-    /// Adds an input. Its name is for ever: the state is found by it.
+    /// Adds an input. Its instance is for ever: the state is found by it.
     #[must_use]
-    pub fn input<C>(mut self, name: &str, connector: C) -> Self
+    pub fn input<C>(mut self, connector: C) -> Self
     where
         Erased<C>: Input + Send + 'static,
     {
-        self.inputs
-            .push((name.to_owned(), Box::new(Erased::new(connector))));
+        self.inputs.push(Box::new(Erased::new(connector)));
         self
     }
 
-    /// Adds an output. Its name is for ever: the state is found by it.
+    /// Adds an output. Its instance is for ever: the state is found by it.
     #[must_use]
-    pub fn output<C>(mut self, name: &str, connector: C) -> Self
+    pub fn output<C>(mut self, connector: C) -> Self
     where
         Erased<C>: Output + Send + 'static,
     {
-        self.outputs
-            .push((name.to_owned(), Box::new(Erased::new(connector))));
+        self.outputs.push(Box::new(Erased::new(connector)));
         self
     }
 
@@ -221,17 +202,16 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// The first error of a connector or of the store; a checkpoint with a state that no connector of
-    /// the job has asked for, which may name what nobody would send then.
+    /// The first error of a connector or of the store; a [`StateError`] when no connector has asked for
+    /// a state of the checkpoint, which may name what nobody would send then, and when two connectors
+    /// have one name.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future is a crash: what was not saved comes again.
     pub async fn run(mut self, end: impl Future<Output = ()> + Send) -> Result<(), BoxError> {
-        if let Some(name) = self.restored.keys().next() {
-            return Err(
-                format!("the checkpoint has a state of {name}, which is not in the job").into(),
-            );
+        if let Some(restored) = self.restored.take() {
+            restored.state.finish()?;
         }
         let mut tick = interval(self.every);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -259,21 +239,15 @@ impl Engine {
 
     /// To every output before anything is awaited: a cut finds the record in all of them.
     fn hand_on(&mut self, record: &Message) -> Result<(), BoxError> {
-        for (_, output) in &mut self.outputs {
+        for output in &mut self.outputs {
             output.accept(record.clone())?;
         }
         Ok(())
     }
 
-    fn parts(&mut self) -> impl Iterator<Item = (&String, &mut Part)> {
-        let inputs = self
-            .inputs
-            .iter_mut()
-            .map(|(name, input)| (&*name, input.part()));
-        let outputs = self
-            .outputs
-            .iter_mut()
-            .map(|(name, output)| (&*name, output.part()));
+    fn parts(&mut self) -> impl Iterator<Item = &mut Part> {
+        let inputs = self.inputs.iter_mut().map(|input| input.part());
+        let outputs = self.outputs.iter_mut().map(|output| output.part());
         inputs.chain(outputs)
     }
 
@@ -281,19 +255,16 @@ impl Engine {
         self.epoch = self.epoch.next();
         let epoch = self.epoch;
         // All cuts before the first wait.
-        let cuts: Vec<_> = self
-            .parts()
-            .map(|(name, part)| (name.clone(), part.snapshot(epoch)))
-            .collect();
-        let mut states = BTreeMap::new();
-        for (name, receipt) in cuts {
-            states.insert(name, receipt.await?);
+        let cuts: Vec<_> = self.parts().map(|part| part.snapshot(epoch)).collect();
+        let mut states = SavedStates::new();
+        for receipt in cuts {
+            states.add(receipt.await?)?;
         }
         self.store
             .save(epoch, postcard::to_stdvec(&states)?.into())
             .await?;
         self.store.committing(epoch).await?;
-        let receipts: Vec<_> = self.parts().map(|(_, part)| part.commit(epoch)).collect();
+        let receipts: Vec<_> = self.parts().map(|part| part.commit(epoch)).collect();
         self.commits.push(settle(epoch, receipts));
         Ok(())
     }
@@ -319,7 +290,7 @@ impl Engine {
                 }
             }
         }
-        for (_, output) in &mut self.outputs {
+        for output in &mut self.outputs {
             poll_fn(|cx| output.poll_close(cx)).await?;
         }
         // An input gives back what it has fetched when it is dropped.
@@ -330,13 +301,13 @@ impl Engine {
 
 /// Room in every output first, then a record.
 fn poll_step(
-    inputs: &mut [(String, Box<dyn Input + Send>)],
-    outputs: &mut [(String, Box<dyn Output + Send>)],
+    inputs: &mut [Box<dyn Input + Send>],
+    outputs: &mut [Box<dyn Output + Send>],
     turn: &mut usize,
     cx: &mut Context<'_>,
 ) -> Poll<Result<Step, BoxError>> {
     let mut full = false;
-    for (_, output) in outputs {
+    for output in outputs {
         match output.poll_room(cx)? {
             Poll::Ready(Room::CheckpointWanted) => return Poll::Ready(Ok(Step::CheckpointWanted)),
             Poll::Ready(_) => {}
@@ -349,7 +320,7 @@ fn poll_step(
     let mut ended = 0;
     for _ in 0..inputs.len() {
         *turn = (*turn + 1) % inputs.len();
-        match inputs[*turn].1.poll_record(cx)? {
+        match inputs[*turn].poll_record(cx)? {
             Poll::Ready(Some(record)) => return Poll::Ready(Ok(Step::Record(record))),
             Poll::Ready(None) => ended += 1,
             Poll::Pending => {}
@@ -363,10 +334,10 @@ fn poll_step(
 }
 
 fn poll_wanted(
-    outputs: &mut [(String, Box<dyn Output + Send>)],
+    outputs: &mut [Box<dyn Output + Send>],
     cx: &mut Context<'_>,
 ) -> Poll<Result<(), BoxError>> {
-    for (_, output) in outputs {
+    for output in outputs {
         if output.poll_room(cx)? == Poll::Ready(Room::CheckpointWanted) {
             return Poll::Ready(Ok(()));
         }

@@ -135,7 +135,8 @@ impl<R> SinkBuilder<R> {
     }
 
     /// The name that tells this sink from others of the same host, in saved states, metrics and
-    /// events. Default `0`.
+    /// events. Default `0`. Two Pub/Sub sinks of a host need a name each: with one name, each would
+    /// take the other's state.
     pub fn instance(mut self, name: impl Into<String>) -> Self {
         self.instance = name.into();
         self

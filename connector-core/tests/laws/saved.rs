@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use connector_core::{
-    Checkpoint, Committed, Epoch, Erased, Receipt, Restored, SavedState, StateError, Versioned,
-    serde_through_envelope,
+    Checkpoint, Committed, Epoch, Erased, Receipt, Restored, SavedState, SavedStates, StateError,
+    Versioned, serde_through_envelope,
 };
 use proptest::prelude::*;
 
@@ -90,7 +90,97 @@ fn the_first_released_envelope_decodes_for_ever() {
     assert_eq!(postcard::to_stdvec(&golden()).unwrap(), postcard);
 }
 
+fn named(instance: &str) -> SavedState {
+    SavedState::of(&Ids {
+        instance: instance.to_owned(),
+        ids: vec![7],
+    })
+}
+
+#[test]
+fn two_connectors_of_one_name_are_refused_before_a_checkpoint_is_saved() {
+    let mut states = SavedStates::new();
+    states.add(named("orders")).unwrap();
+    states.add(named("returns")).unwrap();
+    // Another kind may have the same name.
+    let mut json = serde_json::to_value(named("orders")).unwrap();
+    json["connector"] = "law-sink".into();
+    states.add(serde_json::from_value(json).unwrap()).unwrap();
+    let error = states.add(named("orders")).unwrap_err();
+    assert!(
+        matches!(&error, StateError::SameName { connector, instance }
+            if connector == "law-source" && instance == "orders"),
+        "{error}"
+    );
+    let text = error.to_string();
+    assert!(
+        text.contains("nothing of this checkpoint was saved"),
+        "{text}"
+    );
+    assert_eq!(states.len(), 3, "the first one stays");
+}
+
+#[test]
+fn a_checkpoint_with_two_states_of_one_name_is_not_read() {
+    let twice = serde_json::to_string(&[named("orders"), named("orders")]).unwrap();
+    let error = serde_json::from_str::<SavedStates>(&twice).unwrap_err();
+    assert!(error.to_string().contains("law-source"), "{error}");
+    let bytes = postcard::to_stdvec(&[named("orders"), named("orders")]).unwrap();
+    // A sequence of unknown length, as a list is written.
+    let bytes = [&[2], &bytes[..]].concat();
+    assert!(postcard::from_bytes::<SavedStates>(&bytes).is_err());
+}
+
+#[test]
+fn a_state_is_taken_once_by_its_kind_and_name_with_the_marks_of_its_checkpoint() {
+    let mut states = SavedStates::new();
+    states.add(SavedState::of(&golden())).unwrap();
+    let restored = Restored::new(Epoch::new(7), states);
+    let mut restored = restored.settled(true).committing(false);
+    assert!(restored.take::<Other>("orders").unwrap().is_none());
+    assert!(restored.take::<Ids>("returns").unwrap().is_none());
+    let ids = restored.take::<Ids>("orders").unwrap().unwrap();
+    assert_eq!(ids.state, golden());
+    assert_eq!(
+        (ids.epoch, ids.settled, ids.committing),
+        (Epoch::new(7), true, false)
+    );
+    assert!(restored.take::<Ids>("orders").unwrap().is_none());
+    assert!(restored.state.finish().is_ok());
+}
+
+#[test]
+fn a_state_that_nobody_takes_is_named() {
+    let mut states = SavedStates::new();
+    states.add(named("orders")).unwrap();
+    states.add(named("returns")).unwrap();
+    assert_eq!(states.take::<Ids>("orders").unwrap().unwrap().ids, [7]);
+    let text = states.finish().unwrap_err().to_string();
+    assert!(text.contains("law-source \"returns\""), "{text}");
+}
+
 proptest! {
+    #[test]
+    fn states_that_are_saved_as_one_come_back_in_any_format(
+        names in prop::collection::btree_set("[a-z]{0,3}", 0..6),
+    ) {
+        let mut states = SavedStates::new();
+        for name in names.iter().rev() {
+            states.add(named(name)).unwrap();
+        }
+        prop_assert_eq!(states.len(), names.len());
+        prop_assert_eq!(states.is_empty(), names.is_empty());
+        let json = serde_json::to_vec(&states).unwrap();
+        prop_assert_eq!(&serde_json::from_slice::<SavedStates>(&json).unwrap(), &states);
+        let postcard = postcard::to_stdvec(&states).unwrap();
+        let mut back: SavedStates = postcard::from_bytes(&postcard).unwrap();
+        prop_assert_eq!(&back, &states);
+        for name in &names {
+            prop_assert_eq!(&back.take::<Ids>(name).unwrap().unwrap().instance, name);
+        }
+        prop_assert_eq!(back.finish(), Ok(()));
+    }
+
     #[test]
     fn an_envelope_comes_back_out_of_any_format(
         instance in ".{0,20}",

@@ -35,13 +35,14 @@ pub async fn job(
     let mut engine = Engine::open(directory, CHECKPOINT_INTERVAL).await?;
     let orders = PubsubSource::builder(SUBSCRIPTION.parse()?)
         .endpoint(endpoint.clone())
-        .restore(engine.restored("orders")?)
+        .restore(engine.restored(SUBSCRIPTION)?)
         .build()?;
     let copies =
         PubsubSink::builder(|order: &Message| Ok(Some(PublishMessage::new(order.data().clone()))))
             .topic(COPIES.parse()?)
             .delivery(Delivery::Staged)
             .endpoint(endpoint.clone())
+            .instance("copies")
             .restore(engine.restored("copies")?)
             .build()?;
     let calls = CloudTasksSink::builder(|message: &Message| {
@@ -55,12 +56,10 @@ pub async fn job(
         name_retention: Duration::from_secs(3_600),
     })
     .endpoint(endpoint)
+    .instance("calls")
     .restore(engine.restored("calls")?)
     .build()?;
-    let engine = engine
-        .input("orders", orders)
-        .output("copies", copies)
-        .output("calls", calls);
+    let engine = engine.input(orders).output(copies).output(calls);
     engine.run(end).await
 }
 
