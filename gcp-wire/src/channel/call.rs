@@ -1,12 +1,15 @@
+use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
+use std::pin::{Pin, pin};
 use std::sync::atomic::Ordering;
+use std::task::{Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt as _;
 use http::Request;
 use hyper::body::Incoming;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::connect::Link;
 use super::{Kind, Shared};
@@ -103,7 +106,10 @@ impl<'a> Call<'a> {
         }
         let routing = match routing {
             "" => None,
-            value => Some(headers::routing(key, value).ok_or_else(|| refused(Refusal::Header))?),
+            value => {
+                let header = shared.head.routing(key, value);
+                Some(header.ok_or_else(|| refused(Refusal::Header))?)
+            }
         };
         let compressed = shared.options.gzip && body.len() >= GZIP_FROM;
         let body = if compressed { body.gzipped() } else { body };
@@ -135,23 +141,36 @@ impl<'a> Call<'a> {
 
     async fn attempt(&self) -> Result<Bytes, RpcError> {
         let slot = self.shared.slot();
-        let place = self.within(Phase::Turn, slot.place()).await?;
+        // One timer for all phases, which is only set where one of them has to wait.
+        let mut timer = pin!(sleep_until(self.deadline));
+        let place = match slot.free_place() {
+            free @ Some(_) => free,
+            None => {
+                let turn = pin!(slot.place());
+                self.within(Phase::Turn, timer.as_mut(), turn).await?
+            }
+        };
         let mut fresh = false;
         loop {
             // Asked for again in each round: the wait may have been long.
+            let auth = pin!(self.shared.credentials.headers());
             let auth = self
-                .within(Phase::Credentials, self.shared.credentials.headers())
+                .within(Phase::Credentials, timer.as_mut(), auth)
                 .await?
                 .map_err(|error| RpcError::new(self.method, Cause::Credentials(error)))?;
-            let link = self
-                .within(Phase::Connection, slot.link(&self.shared.connector))
-                .await?
-                .map_err(|error| RpcError::new(self.method, Cause::Connect(error)))?;
-            let request = self.request(&auth)?;
+            let link = match slot.ready_link() {
+                Some(link) => link,
+                None => {
+                    let making = pin!(slot.link(&self.shared.connector));
+                    self.within(Phase::Connection, timer.as_mut(), making)
+                        .await?
+                        .map_err(|error| RpcError::new(self.method, Cause::Connect(error)))?
+                }
+            };
             let received = link.received.load(Ordering::Relaxed);
-            let outcome = self
-                .within(Phase::Answer, self.exchange(&link, request))
-                .await;
+            let answer = pin!(send(self.method, &link, self.request(&auth)?));
+            let exchange = pin!(self.exchange(answer));
+            let outcome = self.within(Phase::Answer, timer.as_mut(), exchange).await;
             match outcome {
                 Ok(Err(error)) if error.is_not_taken() => {
                     slot.retire(&link);
@@ -172,16 +191,23 @@ impl<'a> Call<'a> {
         }
     }
 
-    async fn within<F: Future>(&self, phase: Phase, future: F) -> Result<F::Output, RpcError> {
-        timeout_at(self.deadline, future).await.map_err(|_| {
-            RpcError::new(
-                self.method,
-                Cause::Timeout {
-                    after: self.given,
-                    phase,
-                },
-            )
+    /// What `future` comes to, unless the call's time ends before.
+    async fn within<F: Future>(
+        &self,
+        phase: Phase,
+        mut timer: Pin<&mut Sleep>,
+        mut future: Pin<&mut F>,
+    ) -> Result<F::Output, RpcError> {
+        poll_fn(|context| {
+            if let Poll::Ready(output) = future.as_mut().poll(context) {
+                return Poll::Ready(Ok(output));
+            }
+            ready!(timer.as_mut().poll(context));
+            let after = self.given;
+            let cause = Cause::Timeout { after, phase };
+            Poll::Ready(Err(RpcError::new(self.method, cause)))
         })
+        .await
     }
 
     fn request(
@@ -195,37 +221,34 @@ impl<'a> Call<'a> {
                 limit: u32::MAX as usize,
             })
         })?;
+        let left = self.deadline.saturating_duration_since(clock::now());
+        let (routing, body) = (self.routing.clone(), RequestBody::Single(Some(message)));
         let mut request = self
             .shared
             .head
-            .request(self.path, RequestBody::Single(Some(message)))
+            .request(self.path, routing, Some(left), body)
             .ok_or_else(|| refused(Refusal::Header))?;
         let map = request.headers_mut();
-        if let Some(routing) = &self.routing {
-            map.insert("x-goog-request-params", routing.clone());
-        }
         if self.compressed {
-            map.insert("grpc-encoding", http::HeaderValue::from_static("gzip"));
+            map.insert(&headers::ENCODING, http::HeaderValue::from_static("gzip"));
         }
-        let left = self.deadline.saturating_duration_since(clock::now());
-        map.insert("grpc-timeout", headers::timeout(left));
         auth.add_to(map);
         Ok(request)
     }
 
+    /// Reads the answer, once it begins.
     async fn exchange(
         &self,
-        link: &Link,
-        request: Request<RequestBody>,
+        answer: Pin<&mut impl Future<Output = Result<Answer, RpcError>>>,
     ) -> Result<Bytes, RpcError> {
-        let mut reader = match send(self.method, link, request).await? {
+        let mut reader = match answer.await? {
             Answer::Body(body) => Reader::new(body, self.shared.options.response_limit),
             Answer::End(Ok(())) => return Err(malformed(self.method, "it has no message")),
             Answer::End(Err(cause)) => return Err(RpcError::new(self.method, cause)),
         };
         let mut message = None;
         loop {
-            let event = std::future::poll_fn(|context| reader.poll_event(context)).await;
+            let event = poll_fn(|context| reader.poll_event(context)).await;
             match event.map_err(|fault| read_error(self.method, fault))? {
                 Event::Message(_) if message.is_some() => {
                     return Err(malformed(self.method, "it has more than one message"));
@@ -271,7 +294,7 @@ pub(super) fn send(
         }
         let grpc = head
             .headers
-            .get("content-type")
+            .get(http::header::CONTENT_TYPE)
             .is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
         if head.status.as_u16() == 200 && grpc {
             Ok(Answer::Body(body))

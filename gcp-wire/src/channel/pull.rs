@@ -16,7 +16,6 @@ use super::connect::Link;
 use super::{Kind, Shared};
 use crate::clock;
 use crate::grpc::{EncodedBody, Event, Reader, RequestBody, frame};
-use crate::headers;
 use crate::method::STREAMING_PULL;
 use crate::proto::pubsub::StreamingPullRequest;
 use crate::pulled::PulledResponse;
@@ -169,15 +168,12 @@ async fn begin_within(
     let (requests, queue) = mpsc::channel(QUEUED_REQUESTS);
     // Queued before the headers are sent, or an idle server and we would wait for each other.
     enqueue(&requests, first).map_err(|_| failed(Cause::Refused(Refusal::Header)))?;
-    let mut request = shared
-        .head
-        .request(STREAMING_PULL.path(), RequestBody::Queue(queue))
+    let (head, path) = (&shared.head, STREAMING_PULL.path());
+    let routing = head.routing(STREAMING_PULL.routing_key(), &first.subscription);
+    let mut request = head
+        .request(path, routing, None, RequestBody::Queue(queue))
         .ok_or_else(|| failed(Cause::Refused(Refusal::Header)))?;
-    let map = request.headers_mut();
-    if let Some(routing) = headers::routing(STREAMING_PULL.routing_key(), &first.subscription) {
-        map.insert("x-goog-request-params", routing);
-    }
-    auth.add_to(map);
+    auth.add_to(request.headers_mut());
     let answer = Box::pin(send(METHOD, &link, request));
     Ok(Begun {
         link,

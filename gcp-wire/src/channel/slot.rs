@@ -36,10 +36,23 @@ impl Slot {
         self.places.available_permits()
     }
 
+    /// A place, if one is free and nobody waits for it.
+    pub(super) fn free_place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.places).try_acquire_owned().ok()
+    }
+
     /// Waits for a place. The caller bounds the wait.
     pub(super) async fn place(&self) -> Option<OwnedSemaphorePermit> {
         // Never closed, so never an error.
         Arc::clone(&self.places).acquire_owned().await.ok()
+    }
+
+    /// The connection, if there is one that takes requests.
+    pub(super) fn ready_link(&self) -> Option<Link> {
+        match self.lock().making.as_ref()?.peek() {
+            Some(Ok(link)) if !link.sender.is_closed() => Some(link.clone()),
+            Some(Ok(_) | Err(_)) | None => None,
+        }
     }
 
     /// The connection, or the making of one. The making goes on when its waiters give up: a call

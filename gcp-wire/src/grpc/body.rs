@@ -1,11 +1,10 @@
-use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io::{IoSlice, Write as _};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::{Buf, BufMut as _, Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http_body::{Body, Frame};
@@ -36,7 +35,7 @@ impl EncodedBody {
     /// Encodes `message`.
     #[must_use]
     pub fn encode(message: &impl Message) -> Self {
-        Self::new([Bytes::from(message.encode_to_vec())])
+        Self::from(Bytes::from(message.encode_to_vec()))
     }
 
     /// The length of the encoding in bytes.
@@ -68,7 +67,10 @@ impl EncodedBody {
 
 impl From<Bytes> for EncodedBody {
     fn from(bytes: Bytes) -> Self {
-        Self::new([bytes])
+        Self {
+            len: bytes.len(),
+            pieces: Arc::new([bytes]),
+        }
     }
 }
 
@@ -78,11 +80,29 @@ impl From<Vec<Bytes>> for EncodedBody {
     }
 }
 
+/// The flag and the length in front of a message.
+const PREFIX: usize = 5;
+
 /// One framed message on its way out: the five-byte prefix and the pieces, never joined.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
-    pieces: VecDeque<Bytes>,
+    prefix: [u8; PREFIX],
+    pieces: Arc<[Bytes]>,
+    /// Which piece is next, counted from one; zero stands for the prefix.
+    at: usize,
+    /// How much of that has gone.
+    gone: usize,
     remaining: usize,
+}
+
+impl Outgoing {
+    /// The prefix, then the pieces.
+    fn part(&self, at: usize) -> &[u8] {
+        match at.checked_sub(1) {
+            None => &self.prefix,
+            Some(piece) => self.pieces.get(piece).map_or(&[], |piece| piece),
+        }
+    }
 }
 
 impl Buf for Outgoing {
@@ -91,31 +111,37 @@ impl Buf for Outgoing {
     }
 
     fn chunk(&self) -> &[u8] {
-        self.pieces.front().map_or(&[], |piece| piece)
+        self.part(self.at).get(self.gone..).unwrap_or_default()
     }
 
     fn chunks_vectored<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
+        let parts = (self.at + 1..=self.pieces.len()).map(|at| self.part(at));
+        let chunks = std::iter::once(self.chunk()).chain(parts);
         let mut filled = 0;
-        for (slice, piece) in slices.iter_mut().zip(&self.pieces) {
-            *slice = IoSlice::new(piece);
+        for (slice, chunk) in slices
+            .iter_mut()
+            .zip(chunks.filter(|chunk| !chunk.is_empty()))
+        {
+            *slice = IoSlice::new(chunk);
             filled += 1;
         }
         filled
     }
 
-    fn advance(&mut self, mut count: usize) {
+    fn advance(&mut self, count: usize) {
         assert!(
             count <= self.remaining,
             "advanced beyond the end of a message"
         );
         self.remaining -= count;
-        while let Some(piece) = self.pieces.front_mut() {
-            if piece.len() > count {
-                piece.advance(count);
+        self.gone += count;
+        while self.at <= self.pieces.len() {
+            let length = self.part(self.at).len();
+            if self.gone < length {
                 return;
             }
-            count -= piece.len();
-            self.pieces.pop_front();
+            self.gone -= length;
+            self.at += 1;
         }
     }
 }
@@ -124,15 +150,13 @@ impl Buf for Outgoing {
 ///
 /// `None` when it is longer than a frame can say.
 pub(crate) fn frame(body: &EncodedBody, compressed: bool) -> Option<Outgoing> {
-    let mut prefix = BytesMut::with_capacity(5);
-    prefix.put_u8(u8::from(compressed));
-    prefix.put_u32(u32::try_from(body.len).ok()?);
-    let pieces = std::iter::once(prefix.freeze())
-        .chain(body.pieces.iter().cloned())
-        .collect();
+    let [a, b, c, d] = u32::try_from(body.len).ok()?.to_be_bytes();
     Some(Outgoing {
-        pieces,
-        remaining: 5 + body.len,
+        prefix: [u8::from(compressed), a, b, c, d],
+        pieces: Arc::clone(&body.pieces),
+        at: 0,
+        gone: 0,
+        remaining: PREFIX + body.len,
     })
 }
 

@@ -7,6 +7,7 @@ use http::HeaderMap;
 use http_body::Body;
 use percent_encoding::percent_decode;
 
+use crate::headers::STATUS;
 use crate::status::{Cause, Code, DecodeFault, Details};
 
 const PREFIX: usize = 5;
@@ -185,7 +186,10 @@ fn malformed(what: &str) -> DecodeFault {
 
 /// The server's verdict, from trailers or from the headers of an answer without messages.
 pub(crate) fn head_status(headers: &HeaderMap) -> Option<Result<(), Cause>> {
-    let code = headers.get("grpc-status")?;
+    let code = headers.get(&STATUS)?;
+    if code.as_bytes() == b"0" {
+        return Some(Ok(()));
+    }
     let code = code
         .to_str()
         .ok()
