@@ -47,10 +47,12 @@ impl Request {
     }
 
     fn encode(queue: &QueueName, task_len: usize, task: impl FnOnce(&mut BytesMut)) -> Self {
-        let parent = queue.as_str().to_owned();
+        let parent = queue.as_str().as_bytes();
         // Two keys of one byte and two lengths of at most ten.
         let mut bytes = BytesMut::with_capacity(parent.len() + task_len + 22);
-        string::encode(PARENT, &parent, &mut bytes);
+        encode_key(PARENT, WireType::LengthDelimited, &mut bytes);
+        encode_varint(parent.len() as u64, &mut bytes);
+        bytes.extend_from_slice(parent);
         encode_key(TASK, WireType::LengthDelimited, &mut bytes);
         encode_varint(task_len as u64, &mut bytes);
         let task_at = bytes.len();

@@ -43,10 +43,11 @@ use crate::body::{BodyFormat, Json};
 pub struct HttpTask {
     url: TargetUrl,
     call: Call,
-    oidc: Option<Token>,
-    oauth: Option<Token>,
+    // Few tasks have any of these, and every task is moved from hand to hand.
+    oidc: Option<Box<Token>>,
+    oauth: Option<Box<Token>>,
     /// What is wrong with the path, found while it was put together.
-    fault: Option<TaskError>,
+    fault: Option<Box<TaskError>>,
 }
 
 impl HttpTask {
@@ -135,7 +136,7 @@ impl HttpTask {
     /// the task a rejection.
     pub fn segment(mut self, text: impl AsRef<str>) -> Self {
         if let Err(error) = self.url.push_segment(text.as_ref()) {
-            self.fault.get_or_insert(error);
+            self.fault.get_or_insert_with(|| Box::new(error));
         }
         self
     }
@@ -222,7 +223,7 @@ impl HttpTask {
     /// the queue's project, and whoever creates the task needs `iam.serviceAccounts.actAs` on it.
     /// Excludes [`oauth`](Self::oauth) and an Authorization header.
     pub fn oidc(mut self, service_account: impl Into<String>, audience: Option<&str>) -> Self {
-        self.oidc = Some(Token::new(service_account.into(), audience));
+        self.oidc = Some(Box::new(Token::new(service_account.into(), audience)));
         self
     }
 
@@ -232,7 +233,7 @@ impl HttpTask {
     /// `scope` is `https://www.googleapis.com/auth/cloud-platform` when `None`. Excludes
     /// [`oidc`](Self::oidc) and an Authorization header.
     pub fn oauth(mut self, service_account: impl Into<String>, scope: Option<&str>) -> Self {
-        self.oauth = Some(Token::new(service_account.into(), scope));
+        self.oauth = Some(Box::new(Token::new(service_account.into(), scope)));
         self
     }
 
@@ -250,7 +251,7 @@ impl HttpTask {
         allowed: Option<&AllowedHosts>,
     ) -> Result<(), TaskError> {
         if let Some(fault) = &self.fault {
-            return Err(fault.clone());
+            return Err(TaskError::clone(fault));
         }
         let host = self.url.host();
         if let Some(allowed) = allowed
@@ -295,7 +296,10 @@ impl HttpTask {
             http_method: method,
             headers,
             body,
-            authorization_header: token::header(oidc, oauth),
+            authorization_header: token::header(
+                oidc.map(|token| *token),
+                oauth.map(|token| *token),
+            ),
         };
         dispatch.into_message(name, proto::tasks::task::MessageType::HttpRequest(request))
     }
@@ -309,7 +313,8 @@ impl HttpTask {
         task.call.headers = Headers::of_map(request.headers);
         task.call.body.set(request.body);
         task.call.dispatch = dispatch;
-        (task.oidc, task.oauth) = token::of_header(request.authorization_header);
+        let (oidc, oauth) = token::of_header(request.authorization_header);
+        (task.oidc, task.oauth) = (oidc.map(Box::new), oauth.map(Box::new));
         Ok(task)
     }
 }

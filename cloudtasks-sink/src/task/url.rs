@@ -1,5 +1,7 @@
 //! The URL of a target.
 
+use std::ops::Range;
+
 use super::error::{UrlRule, excerpt};
 use super::{TaskError, path};
 
@@ -13,8 +15,15 @@ pub(super) struct TargetUrl {
     /// Where the question mark stands, if there is one: the path ends there and the query begins
     /// behind it.
     mark: Option<usize>,
-    /// In lower case, IPv6 addresses in brackets, without the port.
-    host: String,
+    host: Host,
+}
+
+/// The host that a URL names: in lower case, IPv6 addresses in brackets, without the port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Host {
+    /// As it stands there, which what is added to the path or the query does not move.
+    AsWritten(Range<usize>),
+    Lowered(String),
 }
 
 impl TargetUrl {
@@ -23,35 +32,60 @@ impl TargetUrl {
             url: excerpt(text.split('?').next().unwrap_or_default()),
             rule,
         };
-        let rest = text
-            .strip_prefix("http://")
-            .or_else(|| text.strip_prefix("https://"))
+        let server_at = ["http://", "https://"]
+            .into_iter()
+            .find(|scheme| text.starts_with(scheme))
+            .map(str::len)
             .ok_or_else(|| fail(UrlRule::Scheme))?;
+        // One look at each byte finds all that there is to find: encoders make many URLs.
+        let (mut is_plain, mut has_fragment) = (true, false);
+        let (mut path_at, mut mark) = (None, None);
+        for (at, byte) in text.bytes().enumerate().skip(server_at) {
+            is_plain &= byte.is_ascii_graphic();
+            match byte {
+                b'#' => has_fragment = true,
+                b'/' if path_at.is_none() => path_at = Some(at),
+                b'?' if mark.is_none() => {
+                    mark = Some(at);
+                    path_at = path_at.or(mark);
+                }
+                _ => {}
+            }
+        }
         let is_unfit = |symbol: char| symbol.is_whitespace() || symbol.is_control();
         // Most are plain text, which is told without decoding it.
-        let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic());
         if !is_plain && text.chars().any(is_unfit) {
             return Err(fail(UrlRule::Whitespace));
         }
-        if text.contains('#') {
+        if has_fragment {
             return Err(fail(UrlRule::Fragment));
         }
-        let authority = rest.split(['/', '?']).next().unwrap_or_default();
-        if authority.contains('\\') {
+        let server = server_at..path_at.unwrap_or(text.len());
+        let authority = text.get(server).unwrap_or_default();
+        if authority.bytes().any(|byte| byte == b'\\') {
             return Err(fail(UrlRule::Backslash));
         }
-        let host = host_of(authority).map_err(fail)?;
-        let mark = text.find('?');
+        let within = host_within(authority).map_err(fail)?;
+        let written = authority.get(within.clone()).unwrap_or_default();
+        let host = if written.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            Host::Lowered(written.to_ascii_lowercase())
+        } else {
+            Host::AsWritten(server_at + within.start..server_at + within.end)
+        };
         Ok(Self { text, mark, host })
     }
 
     /// Whether `text` is the host part of a URL, in lower case.
     pub(super) fn is_host(text: &str) -> bool {
-        host_of(text).is_ok_and(|host| host == text)
+        host_within(text).is_ok_and(|within| within == (0..text.len()))
+            && !text.bytes().any(|byte| byte.is_ascii_uppercase())
     }
 
     pub(super) fn host(&self) -> &str {
-        &self.host
+        match &self.host {
+            Host::AsWritten(within) => self.text.get(within.clone()).unwrap_or_default(),
+            Host::Lowered(host) => host,
+        }
     }
 
     pub(super) fn as_str(&self) -> &str {
@@ -97,42 +131,48 @@ impl TargetUrl {
     }
 }
 
-/// The host of `user@host:port`, in lower case.
-fn host_of(authority: &str) -> Result<String, UrlRule> {
-    // With two `@` some parsers take the first and some the last.
-    let server = match authority.split_once('@') {
-        Some((_, server)) if server.contains('@') => return Err(UrlRule::Host),
-        Some((_, server)) => server,
-        None => authority,
+/// Where in `user@host:port` the host is.
+fn host_within(authority: &str) -> Result<Range<usize>, UrlRule> {
+    let bytes = authority.as_bytes();
+    let find = |from: usize, wanted: u8| {
+        let behind = bytes.get(from..).unwrap_or_default();
+        let at = behind.iter().position(|byte| *byte == wanted);
+        at.map(|at| from + at)
     };
-    let (host, port) = if let Some(bracketed) = server.strip_prefix('[') {
-        let (address, rest) = bracketed.split_once(']').ok_or(UrlRule::Host)?;
+    // With two `@` some parsers take the first and some the last.
+    let start = match find(0, b'@') {
+        Some(at) if find(at + 1, b'@').is_some() => return Err(UrlRule::Host),
+        Some(at) => at + 1,
+        None => 0,
+    };
+    let end = if bytes.get(start) == Some(&b'[') {
+        let bracket = find(start, b']').ok_or(UrlRule::Host)?;
+        let address = authority.get(start + 1..bracket).unwrap_or_default();
         if address.parse::<std::net::Ipv6Addr>().is_err() {
             return Err(UrlRule::Host);
         }
-        let port = match rest.strip_prefix(':') {
-            Some(port) => Some(port),
-            None if rest.is_empty() => None,
-            None => return Err(UrlRule::Host),
-        };
-        (format!("[{}]", address.to_ascii_lowercase()), port)
-    } else {
-        let (host, port) = match server.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (server, None),
-        };
-        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-        if host.is_empty() || !host.bytes().all(allowed) {
+        if bytes.get(bracket + 1).is_some_and(|byte| *byte != b':') {
             return Err(UrlRule::Host);
         }
-        (host.to_ascii_lowercase(), port)
+        bracket + 1
+    } else {
+        let end = find(start, b':').unwrap_or(bytes.len());
+        let host = bytes.get(start..end).unwrap_or_default();
+        let allowed =
+            |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+        if host.is_empty() || !host.iter().all(allowed) {
+            return Err(UrlRule::Host);
+        }
+        end
     };
     let usable = |port: &str| {
         port.is_empty()
             || (port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok())
     };
-    if port.is_some_and(|port| !usable(port)) {
+    if let Some(port) = authority.get(end + 1..)
+        && !usable(port)
+    {
         return Err(UrlRule::Port);
     }
-    Ok(host)
+    Ok(start..end)
 }
