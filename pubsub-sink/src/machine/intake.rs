@@ -73,12 +73,12 @@ impl Machine {
     }
 
     /// Takes a message as [`accept`](Self::accept) does, if all there is to do is to add it to the
-    /// batch that the topic's messages without a key are gathered in, which has one already and more
-    /// room. False when there is more to do,
-    /// and the message was not taken.
+    /// batch that messages of its topic and key are gathered in, which has one already and more
+    /// room. False when there is more to do, and the message was not taken.
     ///
-    /// The lane is queued, or lingers, since its first message, and its batch stays open: so there is
-    /// nothing to send, to set or to tell that there was not before.
+    /// The lane is queued, or lingers, since its first message, or waits for an answer or a verdict that
+    /// will queue it; and its batch stays open: so there is nothing to send, to set or to tell that
+    /// there was not before.
     pub(crate) fn join(
         &mut self,
         topic: &TopicName,
@@ -86,14 +86,15 @@ impl Machine {
         bytes: usize,
         reply: Option<ReplyId>,
     ) -> bool {
-        if self.is_ended() || message.key().is_some() {
+        if self.is_ended() {
             return false;
         }
         let Some(destination) = self.destinations.in_use(topic) else {
             return false;
         };
         let header = destination.header.len();
-        let Some(open) = &mut destination.lanes.unkeyed().open else {
+        let lane = destination.lanes.find(message.key());
+        let Some(open) = lane.and_then(|lane| lane.open.as_mut()) else {
             return false;
         };
         let full = open.len() + 1 >= self.settings.batch_messages

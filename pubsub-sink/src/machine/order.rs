@@ -83,9 +83,12 @@ impl Lanes {
         }
     }
 
-    /// The lane of messages without a key.
-    pub(super) fn unkeyed(&mut self) -> &mut Lane {
-        &mut self.unkeyed
+    /// The lane of messages without a key, or of a key that has one.
+    pub(super) fn find(&mut self, key: Option<&str>) -> Option<&mut Lane> {
+        match key {
+            None => Some(&mut self.unkeyed),
+            Some(key) => self.keyed.get_mut(key),
+        }
     }
 
     /// Forgets the lane when nothing is in it.
