@@ -12,6 +12,10 @@ impl Cover {
         self.0 |= 1 << message;
     }
 
+    pub(crate) const fn remove(&mut self, message: usize) {
+        self.0 &= !(1 << message);
+    }
+
     pub(crate) const fn has(self, message: usize) -> bool {
         self.0 >> message & 1 == 1
     }

@@ -21,6 +21,7 @@ mod circles;
 mod connectors;
 mod cover;
 mod ending;
+mod fate;
 #[cfg(debug_assertions)]
 mod first;
 mod host;

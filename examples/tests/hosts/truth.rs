@@ -7,7 +7,7 @@ use gcp_emulator::{
     cloudtasks::proto::{Task, task::MessageType},
     pubsub::proto::PubsubMessage,
 };
-use tokio::time::Instant;
+use tokio::time::{Duration, Instant};
 
 use crate::{cover::Cover, plan::Plan};
 
@@ -44,11 +44,15 @@ pub(crate) struct Truth {
     handed_now: Cover,
     pub(crate) handed: Vec<u32>,
     last_handed: BTreeMap<usize, usize>,
+    /// The first cut that covers the newest hand-out of each message.
+    covered_by: Vec<usize>,
     /// What came again under a live lease: where that did not arrive, the acknowledgement of what did
     /// arrive is answered and has no effect.
     twice: Cover,
     acked: Cover,
     acks_seen: usize,
+    /// Until when a server may still do what an acknowledgement asks for.
+    acks_under_way: Option<Instant>,
     /// The identities of a message's copies, empty ones when it was not staged.
     pub(crate) copies: Vec<Vec<String>>,
     copies_seen: Vec<usize>,
@@ -79,9 +83,11 @@ impl Truth {
             handed_now: Cover::default(),
             handed: none.clone(),
             last_handed: BTreeMap::new(),
+            covered_by: vec![0; plan.messages],
             twice: Cover::default(),
             acked: Cover::default(),
             acks_seen: 0,
+            acks_under_way: None,
             copies: vec![Vec::new(); plan.messages],
             copies_seen: vec![0; plan.topics().count()],
             last_copied: BTreeMap::new(),
@@ -139,6 +145,8 @@ impl Truth {
         }
         self.handed_now.insert(message);
         self.handed[message] += 1;
+        self.confirmed.remove(message);
+        self.covered_by[message] = self.cuts.len();
     }
 
     /// How many messages of its key come before a message, of those that count.
@@ -171,7 +179,14 @@ impl Truth {
 
     /// Every receipt of a cut's commit has resolved.
     pub(crate) fn settled(&mut self, cut: usize) {
-        self.confirmed = self.confirmed.and(self.cuts[cut].cover);
+        let mut settled = self.cuts[cut].cover;
+        for (message, covered_by) in self.covered_by.iter().enumerate() {
+            if *covered_by > cut {
+                // What it was when it was handed out again is another commit's.
+                settled.remove(message);
+            }
+        }
+        self.confirmed = self.confirmed.and(settled);
     }
 
     /// A host begins with a cut's state, or with none. Answers whether its save had failed.
@@ -219,9 +234,16 @@ impl Truth {
         }
     }
 
-    /// Whether a message is acknowledged whose outputs are only in the state.
+    /// An acknowledgement arrived, and takes effect up to so long from now.
+    pub(crate) fn ack_under_way(&mut self, span: Duration) {
+        let until = Instant::now() + span;
+        self.acks_under_way = self.acks_under_way.max(Some(until));
+    }
+
+    /// Whether a message is acknowledged, or may be soon, whose outputs are only in the state.
     pub(crate) fn lives_on_the_state(&self) -> bool {
-        (0..self.plan.messages).any(|message| {
+        let soon = self.acks_under_way >= Some(Instant::now());
+        soon || (0..self.plan.messages).any(|message| {
             self.acked.has(message)
                 && (Plan::is_published(message) && self.copies[message].is_empty()
                     || Plan::is_task(message) && self.tasks[message].is_empty())
