@@ -249,15 +249,73 @@ mod tests {
         }
     }
 
+    /// Epoch 1 of so many items, committed; and the places of the items.
+    fn released(count: u64) -> (Acks, Vec<Place>) {
+        let mut ledger = Ledger::new();
+        let add = |number| ledger.add(MessageKey::Number(number));
+        let places = (0..count).map(add).collect();
+        ledger.seal(Epoch::new(1)).unwrap();
+        let mut acks = Acks::default();
+        acks.release(ledger.commit(Epoch::new(1)).unwrap().released);
+        (acks, places)
+    }
+
+    #[test]
+    fn nothing_waits_once_every_released_item_is_taken_one_by_one_or_in_runs() {
+        let (mut acks, places) = released(5);
+        assert!(matches!(acks.pop(), Some(Next::Released(place, _)) if place == places[0]));
+        assert_eq!(acks.pop_run(places[1], 3), 3);
+        assert!(!acks.is_empty(), "one is left");
+        assert!(acks.poll_released().is_some());
+        assert!(acks.is_empty());
+        assert!(acks.pop().is_none());
+    }
+
+    #[test]
+    fn what_was_pushed_comes_before_what_commits_released() {
+        let (mut acks, places) = released(2);
+        let id = DeliveryId::new(7, 7);
+        acks.push(id, None);
+        assert_eq!(acks.pop_run(places[0], 2), 0);
+        assert!(matches!(acks.pop(), Some(Next::Delivery(next)) if next == id));
+        assert_eq!(acks.pop_run(places[0], 2), 2);
+    }
+
+    #[test]
+    fn what_did_not_fit_into_a_request_is_the_first_of_the_next_one() {
+        for lane in [None, Lane::all().nth(3)] {
+            let mut acks = Acks::in_lanes();
+            let ids: Vec<DeliveryId> = (0..3).map(|index| DeliveryId::new(0, index)).collect();
+            acks.push(ids[0], lane);
+            acks.push(ids[1], lane);
+            acks.push_released(ids[2], lane);
+            for _ in 0..2 {
+                assert_eq!(acks.pop_lane(lane), Some(ids[0]), "{lane:?}");
+                acks.unpop(ids[0], lane);
+            }
+            let popped: Vec<DeliveryId> = std::iter::from_fn(|| acks.pop_lane(lane)).collect();
+            assert_eq!(popped, ids, "{lane:?}");
+            assert!(acks.is_empty());
+        }
+    }
+
+    #[test]
+    fn keys_are_spread_over_all_lanes() {
+        let lanes: Vec<Lane> = Lane::all().collect();
+        let mut used: Vec<Lane> = (0..100).map(Lane::of).collect();
+        used.sort_unstable();
+        used.dedup();
+        assert_eq!(used, lanes);
+    }
+
     #[test]
     fn messages_without_a_key_and_every_lane_have_their_turns() {
         let mut acks = Acks::in_lanes();
-        let lanes: Vec<Lane> = Lane::all().collect();
+        let lanes = || std::iter::once(None).chain(Lane::all().map(Some));
         for index in 0..100 {
-            let id = DeliveryId::new(0, index);
-            acks.push(id, None);
-            acks.push(id, lanes.get(2).copied());
-            acks.push(id, lanes.get(7).copied());
+            for lane in lanes() {
+                acks.push(DeliveryId::new(0, index), lane);
+            }
         }
         let mut turns: BTreeMap<Option<Lane>, u32> = BTreeMap::new();
         for _ in 0..90 {
@@ -266,7 +324,6 @@ mod tests {
             acks.end_turn(next);
             *turns.entry(next).or_default() += 1;
         }
-        let turns: Vec<u32> = turns.into_values().collect();
-        assert_eq!(turns, [30, 30, 30]);
+        assert_eq!(turns, lanes().map(|lane| (lane, 10)).collect());
     }
 }

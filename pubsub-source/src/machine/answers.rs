@@ -85,7 +85,7 @@ impl Machine {
 
     fn done(&mut self, now: Instant, random: f64, call: Call, sent: Instant) {
         match call.errand {
-            Errand::Acknowledge => self.acknowledged(now, call.ids, call.attempts, sent),
+            Errand::Acknowledge => self.acknowledged(now, call.ids, sent),
             Errand::Release(_) => {
                 for id in call.ids {
                     self.released(id);
@@ -101,8 +101,9 @@ impl Machine {
         }
     }
 
-    fn acknowledged(&mut self, now: Instant, ids: Vec<DeliveryId>, attempts: u32, sent: Instant) {
-        let slow = attempts > 1 || now.saturating_duration_since(sent) > SLOW;
+    fn acknowledged(&mut self, now: Instant, ids: Vec<DeliveryId>, sent: Instant) {
+        // What was sent more than once is marked.
+        let slow = now.saturating_duration_since(sent) > SLOW;
         // Mostly there is nothing to be said about an acknowledgement but that it is there.
         let plain = !slow && self.settles.is_empty();
         let mut lapsed = Vec::new();

@@ -1,5 +1,7 @@
 //! The deliveries that came in one response.
 
+#[cfg(test)]
+mod tests;
 mod together;
 
 use std::time::Instant;

@@ -289,4 +289,24 @@ mod tests {
             assert!(matches!(due, Due::Slow { epoch, .. } if epoch == Epoch::new(1)));
         }
     }
+
+    #[test]
+    fn a_commit_is_counted_until_it_has_its_result_and_the_oldest_is_known() {
+        let start = crate::driver::now();
+        let mut commits_of = Commits::new(None, SECOND);
+        let waits = |commits_of: &Commits| (commits_of.len(), commits_of.oldest());
+        assert_eq!(waits(&commits_of), (0, None));
+        let called: Vec<_> = (0u32..)
+            .map(|second| start + SECOND * second)
+            .zip(commits([1, 2]))
+            .collect();
+        for (at, (commit, epoch)) in &called {
+            commits_of.begin(*at, *commit, *epoch);
+        }
+        assert_eq!(waits(&commits_of), (2, Some(start)));
+        commits_of.finish(called[0].1.0);
+        assert_eq!(waits(&commits_of), (1, Some(start + SECOND)));
+        commits_of.finish(called[1].1.0);
+        assert_eq!(waits(&commits_of), (0, None));
+    }
 }

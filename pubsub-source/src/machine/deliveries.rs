@@ -6,6 +6,8 @@ mod arrival;
 mod invariants;
 mod ordering;
 mod release;
+#[cfg(test)]
+mod tests;
 
 pub(in crate::machine) use arrival::Arrival;
 
@@ -105,7 +107,6 @@ impl Deliveries {
     /// Both with one look-up, for what is asked about very many deliveries.
     pub(super) fn stage_and_marks(&self, id: DeliveryId) -> (Stage, Marks) {
         let batch = self.batches.get(id.batch());
-        let batch = batch.filter(|batch| id.index() < batch.len());
         batch.map_or((Stage::Gone, Marks::default()), |batch| {
             (batch.stage(id.index()), batch.marks(id.index()))
         })
@@ -364,7 +365,7 @@ impl Deliveries {
 
 /// The parts of a list of deliveries that lie one after the other in one batch.
 pub(super) fn runs_of(ids: &[DeliveryId]) -> impl Iterator<Item = &[DeliveryId]> {
-    // The index is the lower part of an id, and a batch never has so many that it would overflow.
+    // The last delivery of a full batch is followed by the first of the next one.
     ids.chunk_by(|one, next| one.after(1) == *next && one.batch() == next.batch())
 }
 

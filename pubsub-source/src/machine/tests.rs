@@ -1,5 +1,6 @@
 //! What the machine does with single deliveries, step by step.
 
+mod answers;
 mod holding;
 mod restoring;
 mod turns;
@@ -11,7 +12,7 @@ use gcp_wire::proto::pubsub::{AcknowledgeRequest, ModifyAckDeadlineRequest};
 use prost::Message as _;
 
 use super::{
-    AckIds, Answer, CallId, CallMethod, Effect, Machine, MessageKey, Pulled, Restoration,
+    AckIds, Answer, CallId, CallMethod, Effect, Machine, MessageKey, Notice, Pulled, Restoration,
     StreamEnd, StreamId,
 };
 use crate::{handout::HandOut, message::Message, settings::Settings, state::SourceState};
@@ -37,6 +38,7 @@ struct Bench {
     exactly_once: bool,
     /// When what is delivered was published.
     published: i64,
+    told: Vec<Notice>,
 }
 
 impl Bench {
@@ -56,6 +58,7 @@ impl Bench {
             sent: Vec::new(),
             exactly_once: false,
             published: 0,
+            told: Vec::new(),
         };
         bench.machine.start(now);
         bench.work();
@@ -83,8 +86,8 @@ impl Bench {
                 | Effect::Committed { .. }
                 | Effect::Unconfirmed { .. }
                 | Effect::Restored { .. }
-                | Effect::Settled { .. }
-                | Effect::Tell(_) => {}
+                | Effect::Settled { .. } => {}
+                Effect::Tell(notice) => self.told.push(notice),
             }
             self.machine.check_invariants();
         }

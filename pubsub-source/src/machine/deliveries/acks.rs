@@ -116,9 +116,7 @@ impl Deliveries {
         );
         batch.set_stages(run, Stage::Gone);
         self.leased -= count;
-        if batch.live() == 0 {
-            self.drop_if_empty(first.batch());
-        }
+        self.drop_if_empty(first.batch());
         true
     }
 }
