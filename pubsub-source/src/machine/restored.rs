@@ -126,15 +126,6 @@ impl Machine {
         self.need.handle_held(self.deliveries.leased());
     }
 
-    /// As [`count_restored`](Self::count_restored), of deliveries that were all confirmed.
-    pub(super) fn count_restored_run(&mut self, ids: &[DeliveryId]) {
-        if self.restored.pending > 0 {
-            for id in ids {
-                self.count_restored(*id, Outcome::Settled);
-            }
-        }
-    }
-
     /// A delivery that may be a restored one is about to get its verdict.
     pub(super) fn count_restored(&mut self, id: DeliveryId, outcome: Outcome) {
         if self.restored.pending == 0 || self.deliveries.origin(id).batch() >= self.restored.batches

@@ -2,6 +2,8 @@
 
 mod answers;
 mod holding;
+mod ordering;
+mod requests;
 mod restoring;
 mod turns;
 
@@ -38,6 +40,8 @@ struct Bench {
     exactly_once: bool,
     /// When what is delivered was published.
     published: i64,
+    /// What the next response says of the order of keys.
+    ordered: Option<bool>,
     told: Vec<Notice>,
 }
 
@@ -58,6 +62,7 @@ impl Bench {
             sent: Vec::new(),
             exactly_once: false,
             published: 0,
+            ordered: None,
             told: Vec::new(),
         };
         bench.machine.start(now);
@@ -114,7 +119,7 @@ impl Bench {
             bytes: 0,
             leased_since: self.now,
             exactly_once: Some(self.exactly_once),
-            ordered: None,
+            ordered: self.ordered,
         };
         let stream = self.stream.expect("a stream is open");
         self.machine.handle_response(self.now, 0.0, stream, pulled);

@@ -4,6 +4,7 @@ use std::time::SystemTime;
 
 use super::*;
 use crate::{
+    delivery::DeliveryId,
     machine::{RestoredGroup, RestoredHeld},
     state::SavedDeliveries,
 };
@@ -64,14 +65,22 @@ fn an_ack_id_that_was_given_back_is_not_saved() {
 
 /// What a state says of message 1.
 fn group(published_by: i64, ack_id: &str) -> RestoredGroup {
+    group_of(published_by, &[(1, ack_id)])
+}
+
+/// What a state says of these messages; of one without an ack id that it was not leased.
+fn group_of(published_by: i64, messages: &[(u64, &str)]) -> RestoredGroup {
     let mut ack_ids = AckIds::default();
-    assert!(ack_ids.push(ack_id.as_bytes()));
+    for (_, ack_id) in messages {
+        assert!(ack_ids.push(ack_id.as_bytes()));
+    }
+    let keys: Vec<u64> = messages.iter().map(|(number, _)| *number).collect();
     RestoredGroup {
-        ids: numbers(&[1]),
+        ids: numbers(&keys),
         published_by,
         remaining: None,
         held: Some(RestoredHeld {
-            keys: numbers(&[1]),
+            keys: numbers(&keys),
             ack_ids,
             lease_left: SECOND * 30,
         }),
@@ -134,4 +143,71 @@ fn an_ok_for_a_restored_ack_id_with_exactly_once_delivery_uses_up_the_seen_windo
     bench.deliver("", &[(1, "b1")]);
     bench.answer_all();
     assert!(bench.read().contains(&1));
+}
+
+fn verdicts(bench: &Bench) -> Option<(usize, usize)> {
+    let committed = bench.machine.restored()?;
+    Some((committed.settled, committed.lapsed))
+}
+
+#[test]
+fn what_states_name_is_committed_when_each_ack_id_has_its_verdict_and_what_has_none_lapses() {
+    let mut bench = restored(vec![group_of(5, &[(1, "one"), (2, ""), (3, "three")])]);
+    assert_eq!(verdicts(&bench), None);
+    // Of another delivery, which is no part of it.
+    bench.deliver("", &[(9, "a9")]);
+    assert_eq!(bench.read(), [9]);
+    bench.seal(2);
+    bench.machine.commit(bench.now, Epoch::new(2)).unwrap();
+    bench.work();
+    let sent = bench.sent.remove(0);
+    assert_eq!(sent.ack_ids, ["one", "three"]);
+    bench.answer_all();
+    assert_eq!(bench.machine.stats(bench.now).acknowledged, 1);
+    assert_eq!(verdicts(&bench), None);
+    let verdict = |ack_id: &str| (ack_id.to_owned(), crate::machine::IdVerdict::Worthless);
+    let answer = Answer::Mixed {
+        verdicts: [verdict("one")].into(),
+        others_done: true,
+    };
+    bench.answer(&sent, answer);
+    assert_eq!(verdicts(&bench), Some((1, 2)));
+}
+
+#[test]
+fn many_ack_ids_of_one_state_are_held_as_full_responses_are() {
+    let most = DeliveryId::MAX_BATCH;
+    let messages: Vec<(u64, &str)> = (0..most as u64 + 3)
+        .map(|number| (number, "saved"))
+        .collect();
+    let mut bench = restored(vec![group_of(5, &messages)]);
+    let lens = |bench: &Bench| {
+        let deliveries = &bench.machine.deliveries;
+        let batches = deliveries.batches();
+        batches
+            .map(|batch| deliveries.ids_of(batch).count())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(lens(&bench), [most, 3]);
+    bench.answer_all();
+    assert_eq!(verdicts(&bench), Some((most + 3, 0)));
+}
+
+#[test]
+fn nothing_is_committed_before_the_first_poll_and_nothing_that_was_forgotten_by_then() {
+    let restoration = Restoration {
+        epoch: Some(Epoch::new(1)),
+        groups: vec![group(5, "saved")],
+        ..Restoration::default()
+    };
+    let now = crate::driver::now();
+    let subscription = "projects/demo-project/subscriptions/s11".parse().unwrap();
+    let settings = saves_ack_ids();
+    let mut machine = Machine::new(now, subscription, "a-source".into(), settings, restoration);
+    assert!(machine.restored().is_none());
+    machine.forget_seen();
+    machine.start(now);
+    while let Some(effect) = machine.poll_effect(now) {
+        assert!(!matches!(effect, Effect::Call { .. }));
+    }
 }
