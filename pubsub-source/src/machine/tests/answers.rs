@@ -247,9 +247,12 @@ fn a_request_that_fails_is_told_at_the_fourth_time_and_once_per_doubling() {
         // Its lease is kept meanwhile.
         bench.answer_all();
     }
-    let attempts = bench.told.iter().filter_map(|notice| match notice {
-        Notice::CallFails { method, attempts } => Some((*method, *attempts)),
-        _ => None,
+    let attempts = bench.told.iter().filter_map(|notice| {
+        if let Notice::CallFails { method, attempts } = notice {
+            Some((*method, *attempts))
+        } else {
+            None
+        }
     });
     let acknowledge = CallMethod::Acknowledge;
     assert_eq!(
