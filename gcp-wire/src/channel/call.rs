@@ -253,7 +253,7 @@ impl<'a> Call<'a> {
                 Event::Message(_) if message.is_some() => {
                     return Err(malformed(self.method, "it has more than one message"));
                 }
-                Event::Message(bytes) => message = Some(bytes),
+                Event::Message(pieces) => message = Some(pieces.into_bytes()),
                 Event::End(Err(cause)) => return Err(RpcError::new(self.method, cause)),
                 Event::End(Ok(())) => {
                     return message.ok_or_else(|| malformed(self.method, "it has no message"));

@@ -267,11 +267,11 @@ impl PullStream {
                     Err(error) => return Poll::Ready(self.end(Err(error))),
                 },
                 State::Reading(reader) => match ready!(reader.poll_event(context)) {
-                    Ok(Event::Message(bytes)) => {
+                    Ok(Event::Message(pieces)) => {
                         self.answered = true;
                         // The barrier: whatever a response contains, it must not take the
                         // stream's task down with it.
-                        return Poll::Ready(match catch_unwind(|| PulledResponse::decode(bytes)) {
+                        return Poll::Ready(match catch_unwind(|| PulledResponse::read(pieces)) {
                             Ok(Ok(response)) => Ok(Some(response)),
                             Ok(Err(fault)) => self.end(Err(decode_error(METHOD, fault))),
                             Err(_) => self.end(Err(RpcError::new(METHOD, Cause::Panicked))),

@@ -109,7 +109,7 @@ fn read(frames: Vec<Bytes>, trailers: &HeaderMap) -> Brought {
         match reader.poll_event(&mut context) {
             Poll::Ready(Ok(Event::Message(message))) => {
                 assert!(message.len() <= LIMIT, "a response over the limit");
-                match PulledResponse::decode(message) {
+                match PulledResponse::read(message) {
                     Ok(response) => brought.take(&response),
                     Err(fault) => return brought.end(format!("{fault:?}")),
                 }

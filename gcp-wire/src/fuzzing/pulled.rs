@@ -7,6 +7,7 @@ use prost::Message as _;
 
 use crate::{
     DecodeFault, PulledResponse,
+    grpc::Pieces,
     proto::pubsub::{
         PubsubMessage, ReceivedMessage, StreamingPullResponse,
         streaming_pull_response::SubscriptionProperties,
@@ -18,6 +19,23 @@ use crate::{
 /// refuses them for the same reason.
 pub fn pulled_response(bytes: &[u8]) {
     agree(bytes);
+    agree_in_pieces(bytes);
+}
+
+/// However a response is cut into pieces, it is read as in one.
+pub(crate) fn agree_in_pieces(bytes: &[u8]) {
+    for piece in [3, 16, 61] {
+        agree_by(bytes, |whole| read_in_pieces(whole, piece));
+    }
+}
+
+/// Reads a response that came in pieces of at most so many bytes.
+fn read_in_pieces(mut rest: Bytes, piece: usize) -> Result<PulledResponse, DecodeFault> {
+    let mut pieces = Pieces::default();
+    while !rest.is_empty() {
+        pieces.push(rest.split_to(rest.len().min(piece)));
+    }
+    PulledResponse::read(pieces)
 }
 
 /// What a response says, whoever read it.

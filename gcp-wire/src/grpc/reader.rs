@@ -2,29 +2,32 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf as _, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::Body;
-use percent_encoding::percent_decode;
 
-use crate::headers::STATUS;
-use crate::status::{Cause, Code, DecodeFault, Details};
+use super::{Pieces, head_status};
+use crate::status::{Cause, DecodeFault};
 
 const PREFIX: usize = 5;
 
-/// A message of at most so many bytes is put together in memory that is used again: ten times what
-/// the service's responses mostly have.
-const KEPT: usize = 1 << 20;
+/// What came of a message that goes on is kept as it came in pieces of at least so many bytes, the
+/// largest frames of a server that agrees to nothing. Less than that is put together: it would keep
+/// much more memory alive than it has.
+const PIECE: usize = 16 << 10;
 
-/// Reads the messages of an answer, without copying those that come in one piece.
+/// Small pieces are put together to no more than this.
+const JOINED: usize = 64 << 10;
+
+/// Reads the messages of an answer, without copying what comes in large pieces.
 #[derive(Debug)]
 pub(crate) struct Reader<B> {
     body: B,
     received: VecDeque<Bytes>,
+    /// What came in small pieces after that.
+    tail: BytesMut,
+    /// The bytes of both.
     buffered: usize,
-    /// Where messages in several pieces are put together: the same memory again and again, as long as
-    /// nobody keeps a message.
-    joined: BytesMut,
     /// The length of the message that has begun.
     begun: Option<usize>,
     limit: usize,
@@ -33,7 +36,7 @@ pub(crate) struct Reader<B> {
 /// What comes out of an answer.
 #[derive(Debug)]
 pub(crate) enum Event {
-    Message(Bytes),
+    Message(Pieces),
     /// The end, with the server's verdict: `Ok`, or why not.
     End(Result<(), Cause>),
 }
@@ -55,8 +58,8 @@ where
         Self {
             body,
             received: VecDeque::new(),
+            tail: BytesMut::new(),
             buffered: 0,
-            joined: BytesMut::new(),
             begun: None,
             limit,
         }
@@ -73,10 +76,7 @@ where
             }
             match ready!(Pin::new(&mut self.body).poll_frame(context)) {
                 Some(Ok(frame)) => match frame.into_data() {
-                    Ok(data) => {
-                        self.buffered += data.len();
-                        self.received.push_back(data);
-                    }
+                    Ok(data) => self.keep(data),
                     Err(frame) => {
                         if let Ok(trailers) = frame.into_trailers() {
                             return Poll::Ready(self.finish(&trailers));
@@ -99,12 +99,37 @@ where
         }
     }
 
-    fn take_message(&mut self) -> Result<Option<Bytes>, DecodeFault> {
+    /// Keeps what came until the rest of its message is there.
+    fn keep(&mut self, data: Bytes) {
+        let missing = self.begun.map_or(0, |len| len - self.buffered);
+        self.buffered += data.len();
+        if data.len() < PIECE && data.len() < missing {
+            if self.tail.len() + data.len() > JOINED {
+                self.keep_tail();
+            }
+            if self.tail.is_empty() {
+                self.tail.reserve(missing.min(JOINED));
+            }
+            self.tail.extend_from_slice(&data);
+        } else if !data.is_empty() {
+            self.keep_tail();
+            self.received.push_back(data);
+        }
+    }
+
+    fn keep_tail(&mut self) {
+        if !self.tail.is_empty() {
+            let tail = std::mem::take(&mut self.tail);
+            self.received.push_back(tail.freeze());
+        }
+    }
+
+    fn take_message(&mut self) -> Result<Option<Pieces>, DecodeFault> {
         let len = match self.begun {
             Some(len) => len,
             None if self.buffered < PREFIX => return Ok(None),
             None => {
-                let prefix = self.take(PREFIX);
+                let prefix = self.take(PREFIX).into_bytes();
                 let (flag, len) = prefix.split_at(1);
                 if flag != [0] {
                     // We accept no compression, so nothing else is allowed.
@@ -125,101 +150,34 @@ where
             }
         };
         if self.buffered < len {
-            self.gather(len);
             return Ok(None);
         }
         self.begun = None;
         Ok(Some(self.take(len)))
     }
 
-    /// Puts together what has come of a message of `len` bytes, so that the memory that it was
-    /// received in can be received into again.
-    fn gather(&mut self, len: usize) {
-        if len <= KEPT {
-            self.joined.reserve(len - self.joined.len());
-            join(&mut self.received, &mut self.joined, len);
-        }
-    }
-
     /// Takes `len` bytes, of which at least as many are here.
-    fn take(&mut self, len: usize) -> Bytes {
+    fn take(&mut self, len: usize) -> Pieces {
+        self.keep_tail();
         self.buffered -= len;
-        while self.received.front().is_some_and(Bytes::is_empty) {
+        let mut taken = Pieces::default();
+        while let Some(front) = self.received.front_mut() {
+            let left = len - taken.len();
+            if front.len() > left {
+                if left > 0 {
+                    taken.push(front.split_to(left));
+                }
+                break;
+            }
+            taken.push(std::mem::take(front));
             self.received.pop_front();
         }
-        if self.joined.is_empty()
-            && let Some(front) = self.received.front_mut()
-            && front.len() >= len
-        {
-            return front.split_to(len);
-        }
-        // What is exceptionally large is not kept for the next.
-        let mut large = BytesMut::new();
-        let joined = if len <= KEPT {
-            &mut self.joined
-        } else {
-            &mut large
-        };
-        joined.reserve(len - joined.len());
-        join(&mut self.received, joined, len);
-        joined.split().freeze()
-    }
-}
-
-/// Moves what was received into `joined`, until that has `len` bytes.
-fn join(received: &mut VecDeque<Bytes>, joined: &mut BytesMut, len: usize) {
-    while joined.len() < len {
-        let Some(front) = received.front_mut() else {
-            return;
-        };
-        let count = front.len().min(len - joined.len());
-        joined.extend_from_slice(&front.split_to(count));
-        if !front.has_remaining() {
-            received.pop_front();
-        }
+        taken
     }
 }
 
 fn malformed(what: &str) -> DecodeFault {
     DecodeFault::Malformed(what.to_owned())
-}
-
-/// The server's verdict, from trailers or from the headers of an answer without messages.
-pub(crate) fn head_status(headers: &HeaderMap) -> Option<Result<(), Cause>> {
-    let code = headers.get(&STATUS)?;
-    if code.as_bytes() == b"0" {
-        return Some(Ok(()));
-    }
-    let code = code
-        .to_str()
-        .ok()
-        .and_then(|code| code.parse().ok())
-        .map_or(Code::Unknown, Code::from_number);
-    if code == Code::Ok {
-        return Some(Ok(()));
-    }
-    let message = headers
-        .get("grpc-message")
-        .map_or_else(String::new, |message| {
-            crate::status::bounded(&percent_decode(message.as_bytes()).decode_utf8_lossy())
-        });
-    let details = match headers.get("grpc-status-details-bin") {
-        None => Details::default(),
-        Some(details) => match Details::from_header(details.as_bytes()) {
-            Ok(details) => details,
-            Err(_) => {
-                return Some(Err(Cause::Decode {
-                    fault: DecodeFault::Details,
-                    code,
-                }));
-            }
-        },
-    };
-    Some(Err(Cause::Status {
-        code,
-        message,
-        details,
-    }))
 }
 
 #[cfg(test)]
@@ -232,6 +190,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::status::Code;
 
     type Frames = Vec<Result<Frame<Bytes>, Infallible>>;
 
@@ -251,7 +210,7 @@ mod tests {
         let mut messages = Vec::new();
         loop {
             match reader.poll_event(&mut context) {
-                Poll::Ready(Ok(Event::Message(message))) => messages.push(message),
+                Poll::Ready(Ok(Event::Message(message))) => messages.push(message.into_bytes()),
                 Poll::Ready(end) => return (messages, end),
                 Poll::Pending => panic!("a stream of ready frames is never pending"),
             }
@@ -266,6 +225,43 @@ mod tests {
         assert_eq!(messages, [&b"abc"[..], b""]);
         assert_eq!(messages[0].as_ptr(), bytes[5..].as_ptr());
         assert!(matches!(end, Ok(Event::End(Ok(())))));
+    }
+
+    fn pieces(message: &[u8], cuts: &[usize]) -> Vec<Bytes> {
+        let mut bytes = vec![0; 5];
+        bytes[1..].copy_from_slice(&u32::try_from(message.len()).unwrap().to_be_bytes());
+        bytes.extend_from_slice(message);
+        let mut whole = Bytes::from(bytes);
+        let mut frames: Frames = Vec::new();
+        for cut in cuts {
+            frames.push(Ok(Frame::data(whole.split_to(whole.len().min(*cut)))));
+        }
+        frames.push(Ok(Frame::data(whole)));
+        let mut reader = Reader::new(StreamBody::new(stream::iter(frames)), message.len());
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        let Poll::Ready(Ok(Event::Message(message))) = reader.poll_event(&mut context) else {
+            panic!("no message")
+        };
+        message.into_pieces()
+    }
+
+    #[test]
+    fn large_pieces_stay_as_they_came_and_small_ones_are_put_together() {
+        let message: Vec<u8> = (0..200_000_u32).map(|at| at.to_be_bytes()[3]).collect();
+        for (cuts, lens) in [
+            (vec![64 << 10; 3], vec![65_531, 65_536, 65_536, 3_397]),
+            (vec![5, 30_000, 20_000], vec![30_000, 20_000, 150_000]),
+            (
+                vec![5, 30_000, 10, 10, 20_000],
+                vec![30_000, 20, 20_000, 149_980],
+            ),
+            (vec![5; 30_000], vec![65_535, 65_535, 18_925, 50_005]),
+        ] {
+            let pieces = pieces(&message, &cuts);
+            assert_eq!(pieces.concat(), message);
+            let found: Vec<usize> = pieces.iter().map(Bytes::len).collect();
+            assert_eq!(found, lens, "{} cuts", cuts.len());
+        }
     }
 
     #[test]
@@ -307,37 +303,6 @@ mod tests {
         assert_eq!(code, Code::NotFound);
     }
 
-    #[test]
-    fn a_status_message_is_percent_decoded() {
-        let mut headers = HeaderMap::new();
-        headers.insert("grpc-status", "3".parse().unwrap());
-        headers.insert("grpc-message", "caf%C3%A9 %zz %ff".parse().unwrap());
-        let Some(Err(Cause::Status { code, message, .. })) = head_status(&headers) else {
-            panic!("no status")
-        };
-        assert_eq!(
-            (code, message.as_str()),
-            (Code::InvalidArgument, "café %zz \u{fffd}")
-        );
-    }
-
-    #[test]
-    fn a_status_that_is_no_number_is_unknown_and_not_success() {
-        let mut headers = HeaderMap::new();
-        headers.insert("grpc-status", "zero".parse().unwrap());
-        let verdict = head_status(&headers).unwrap().unwrap_err();
-        assert!(
-            matches!(
-                verdict,
-                Cause::Status {
-                    code: Code::Unknown,
-                    ..
-                }
-            ),
-            "{verdict:?}"
-        );
-    }
-
     proptest! {
         #[test]
         fn messages_survive_any_split_into_frames(
@@ -369,23 +334,6 @@ mod tests {
             let frames = chunks.iter().map(|chunk| data(chunk)).collect();
             let (messages, _) = read(frames, 1_000);
             prop_assert!(messages.iter().all(|message| message.len() <= 1_000));
-        }
-
-        #[test]
-        fn no_headers_make_the_status_panic(
-            status in "\\PC{0,8}", message in "\\PC{0,20}", details in "[A-Za-z0-9+/=]{0,40}",
-        ) {
-            let mut headers = HeaderMap::new();
-            for (name, value) in [
-                ("grpc-status", status.into_bytes()),
-                ("grpc-message", message.into_bytes()),
-                ("grpc-status-details-bin", details.into_bytes()),
-            ] {
-                if let Ok(value) = http::HeaderValue::from_bytes(&value) {
-                    headers.insert(name, value);
-                }
-            }
-            prop_assert_eq!(head_status(&headers).is_some(), headers.contains_key("grpc-status"));
         }
     }
 }

@@ -27,6 +27,8 @@ const NANOS: u32 = 2;
 /// Where the parts of a delivery are.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DeliverySpans {
+    /// Which part of the response all of them are in.
+    pub(super) part: u32,
     ack_id: Span,
     attempt: i32,
     message: Option<MessageSpans>,
@@ -122,19 +124,19 @@ const fn int32(value: u64) -> i32 {
 /// One delivery of a response.
 #[derive(Clone, Copy)]
 pub struct PulledDelivery<'a> {
-    response: &'a Bytes,
+    part: &'a Bytes,
     spans: &'a DeliverySpans,
 }
 
 impl<'a> PulledDelivery<'a> {
-    pub(super) const fn new(response: &'a Bytes, spans: &'a DeliverySpans) -> Self {
-        Self { response, spans }
+    pub(super) const fn new(part: &'a Bytes, spans: &'a DeliverySpans) -> Self {
+        Self { part, spans }
     }
 
     /// The ack id, which is UTF-8.
     #[must_use]
     pub fn ack_id(&self) -> &'a [u8] {
-        self.spans.ack_id.of(self.response)
+        self.spans.ack_id.of(self.part)
     }
 
     /// How often the service has delivered the message; zero where it does not count.
@@ -148,7 +150,7 @@ impl<'a> PulledDelivery<'a> {
     pub fn message(&self) -> Option<PulledMessage<'a>> {
         let spans = self.spans.message.as_ref()?;
         Some(PulledMessage {
-            response: self.response,
+            part: self.part,
             spans,
         })
     }
@@ -167,7 +169,7 @@ impl fmt::Debug for PulledDelivery<'_> {
 /// The message of a delivery.
 #[derive(Clone, Copy)]
 pub struct PulledMessage<'a> {
-    response: &'a Bytes,
+    part: &'a Bytes,
     spans: &'a MessageSpans,
 }
 
@@ -181,25 +183,27 @@ impl<'a> PulledMessage<'a> {
     /// The message's id as bytes, which are UTF-8: for who keeps it and mostly never shows it.
     #[must_use]
     pub fn id_bytes(&self) -> &'a [u8] {
-        self.spans.id.of(self.response)
+        self.spans.id.of(self.part)
     }
 
     /// The payload.
     #[must_use]
     pub fn data(&self) -> &'a [u8] {
-        self.spans.data.of(self.response)
+        self.spans.data.of(self.part)
     }
 
-    /// The payload as a part of the response, which lives as long as it does.
+    /// The payload as a part of what it was received in, which lives as long as it does: one frame of
+    /// the connection with what was read together with it, or the delivery alone where it came in
+    /// several frames.
     #[must_use]
     pub fn share_data(&self) -> Bytes {
-        self.response.slice_ref(self.data())
+        self.part.slice_ref(self.data())
     }
 
     /// The attributes.
     #[must_use]
     pub fn attributes(&self) -> Attributes<'a> {
-        Attributes::new(self.spans.attributes.of(self.response))
+        Attributes::new(self.spans.attributes.of(self.part))
     }
 
     /// The ordering key; empty when the message was published without one.
@@ -219,7 +223,7 @@ impl<'a> PulledMessage<'a> {
             return "";
         }
         // Checked while it was scanned.
-        std::str::from_utf8(span.of(self.response)).unwrap_or_default()
+        std::str::from_utf8(span.of(self.part)).unwrap_or_default()
     }
 }
 

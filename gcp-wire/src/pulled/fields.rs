@@ -44,6 +44,17 @@ pub(super) enum Value {
     Fixed,
 }
 
+/// What can be told of a field's length by its beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// In bytes, with its key.
+    Known(usize),
+    /// More of its beginning is needed.
+    Unknown,
+    /// No field of the kind that services send in pieces.
+    Unusual,
+}
+
 /// Walks over the fields of one message of a response.
 ///
 /// `None` from any of its methods means that something is not as services send it: the bytes are
@@ -74,6 +85,42 @@ impl<'a> Fields<'a> {
             response: self.response,
             rest: span.of(self.response),
             end: span.end,
+        }
+    }
+
+    /// The fields in the last so many bytes of these.
+    pub(super) fn last(mut self, len: usize) -> Option<Self> {
+        self.rest = self.rest.get(self.rest.len().checked_sub(len)?..)?;
+        Some(self)
+    }
+
+    /// What is not read yet.
+    pub(super) const fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// How long the next field is, of which only the beginning may be here.
+    pub(super) fn extent(&self) -> Extent {
+        // The longest number has ten bytes, and no shorter one is unusual for not having ended yet.
+        let unread = |fields: &Self| match fields.rest.len() {
+            0..10 => Extent::Unknown,
+            _ => Extent::Unusual,
+        };
+        let mut fields = self.clone();
+        let Some(key) = fields.varint() else {
+            return unread(&fields);
+        };
+        if key & 7 != 2 {
+            return Extent::Unusual;
+        }
+        let Some(len) = fields.varint() else {
+            return unread(&fields);
+        };
+        let head = self.rest.len() - fields.rest.len();
+        let len = usize::try_from(len).ok();
+        match len.and_then(|len| len.checked_add(head)) {
+            Some(len) => Extent::Known(len),
+            None => Extent::Unusual,
         }
     }
 

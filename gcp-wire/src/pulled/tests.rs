@@ -4,8 +4,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use prost::encoding::{WireType, encode_key, encode_varint};
 
+use super::scan::{RECEIVED_MESSAGES, SUBSCRIPTION_PROPERTIES};
 use super::*;
-use crate::fuzzing::pulled::{agree, said_by, said_by_generated};
+use crate::fuzzing::pulled::{agree, agree_in_pieces, said_by, said_by_generated};
 use crate::proto::Timestamp;
 use crate::proto::pubsub::streaming_pull_response::{
     AcknowledgeConfirmation, SubscriptionProperties as GeneratedProperties,
@@ -90,6 +91,18 @@ fn varint(value: u64) -> Vec<u8> {
     bytes
 }
 
+/// The same bytes in pieces of these lengths, again and again.
+fn cut(bytes: &Bytes, cuts: &[usize]) -> Pieces {
+    let (mut rest, mut pieces) = (bytes.clone(), Pieces::default());
+    for len in cuts.iter().cycle() {
+        if rest.is_empty() {
+            break;
+        }
+        pieces.push(rest.split_to(rest.len().min(*len)));
+    }
+    pieces
+}
+
 /// A field of a known number, and as long as it says.
 fn field(number: u32, value: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -105,7 +118,19 @@ proptest! {
     #[test]
     fn what_a_service_sends_is_read_without_the_generated_type(response in response()) {
         let bytes = Bytes::from(response.encode_to_vec());
-        let scanned = PulledResponse::scan(bytes.clone()).expect("it is of the plain kind");
+        let scanned = PulledResponse::scan(bytes.clone().into()).expect("it is of the plain kind");
+        prop_assert_eq!(said_by(&scanned), said_by_generated(&bytes).unwrap());
+        prop_assert_eq!(scanned.encoded_len(), bytes.len());
+    }
+
+    #[test]
+    fn a_response_in_pieces_is_read_as_in_one(
+        response in response(),
+        cuts in vec(1_usize..80, 1..12),
+    ) {
+        let bytes = Bytes::from(response.encode_to_vec());
+        let pieces = cut(&bytes, &cuts);
+        let scanned = PulledResponse::scan(pieces).expect("it is of the plain kind");
         prop_assert_eq!(said_by(&scanned), said_by_generated(&bytes).unwrap());
         prop_assert_eq!(scanned.encoded_len(), bytes.len());
     }
@@ -129,6 +154,7 @@ proptest! {
             }
         }
         agree(&bytes);
+        agree_in_pieces(&bytes);
     }
 
     #[test]
@@ -172,7 +198,8 @@ fn a_field_that_came_later_is_passed_over_without_the_generated_type() {
     let mut bytes = field(RECEIVED_MESSAGES, &delivery);
     bytes.extend(later);
     agree(&bytes);
-    let response = PulledResponse::scan(bytes.into()).expect("it is of the plain kind");
+    let response =
+        PulledResponse::scan(Bytes::from(bytes).into()).expect("it is of the plain kind");
     let delivery = response.deliveries().next().unwrap();
     let message = delivery.message().unwrap();
     assert_eq!((message.id(), message.data()), ("17", &b"data"[..]));
@@ -224,13 +251,42 @@ fn a_shared_payload_is_a_part_of_the_response() {
 }
 
 #[test]
+fn of_a_response_in_pieces_only_what_lies_across_two_is_put_together() {
+    let received = |byte: u8| ReceivedMessage {
+        message: Some(PubsubMessage {
+            data: vec![byte; 1000].into(),
+            ..PubsubMessage::default()
+        }),
+        ..ReceivedMessage::default()
+    };
+    let response = StreamingPullResponse {
+        received_messages: vec![received(1), received(2), received(3)],
+        ..StreamingPullResponse::default()
+    };
+    let bytes = Bytes::from(response.encode_to_vec());
+    let response = PulledResponse::read(cut(&bytes, &[1500, bytes.len()])).unwrap();
+    let within: Vec<bool> = response
+        .deliveries()
+        .map(|delivery| {
+            let payload = delivery.message().unwrap().share_data();
+            bytes.as_ptr_range().contains(&payload.as_ptr())
+        })
+        .collect();
+    assert_eq!(within, [true, false, true]);
+    let joined: usize = response.parts.iter().skip(2).map(Bytes::len).sum();
+    assert!((1000..1100).contains(&joined), "{joined}");
+    assert_eq!((response.len(), response.payload_bytes()), (3, 3000));
+}
+
+#[test]
 fn of_an_attribute_that_was_sent_twice_the_last_counts() {
     let entry = |key: &[u8], value: &[u8]| field(2, &[field(1, key), field(2, value)].concat());
     // With another field between them.
     let message = [entry(b"k", b"one"), field(1, b"x"), entry(b"k", b"two")].concat();
     let bytes = field(RECEIVED_MESSAGES, &field(2, &message));
     agree(&bytes);
-    let response = PulledResponse::scan(bytes.into()).expect("it is of the plain kind");
+    let response =
+        PulledResponse::scan(Bytes::from(bytes).into()).expect("it is of the plain kind");
     let delivery = response.deliveries().next().unwrap();
     let attributes = delivery.message().unwrap().attributes();
     assert_eq!(attributes.get("k"), Some("two"));

@@ -15,9 +15,9 @@ use crate::{
 };
 use payloads::Payloads;
 
-/// A payload smaller than this part of its response is copied, so that a host that keeps one
-/// message does not keep the whole response in memory.
-const SMALL_PART: usize = 8;
+/// A payload of fewer bytes is copied. A shared one keeps what it was received in: one of the 64 KiB
+/// that a frame of a pull stream has at most, and that is to be no more than eight times the payload.
+const SHARED: usize = 8 << 10;
 
 /// Takes a part of a response apart, by its deliveries' numbers.
 pub(crate) fn take_apart(
@@ -57,7 +57,7 @@ pub(crate) fn take_apart(
         };
         fill_in(taken, &one, &message);
         bytes += (taken.ordering_key.len() + taken.attributes.text()) as u64;
-        if data.len().saturating_mul(SMALL_PART) >= response.encoded_len() {
+        if data.len() >= SHARED {
             taken.data = message.share_data();
         } else if !data.is_empty() {
             payloads.add(data, at, &mut messages);
@@ -148,5 +148,15 @@ mod tests {
         assert_eq!(pulled.messages[0].data(), &vec![7; 100]);
         assert_ne!(pulled.messages[0].data().as_ptr(), whole(0));
         assert_eq!(pulled.messages[1].data().as_ptr(), whole(1), "no copy");
+    }
+
+    #[test]
+    fn a_small_payload_that_came_alone_does_not_keep_what_was_received_with_it() {
+        let response = response(&[8_000]);
+        let pulled = taken(&response, 0..1);
+        let delivery = response.deliveries().next().unwrap();
+        let received = delivery.message().unwrap().data().as_ptr();
+        assert_ne!(pulled.messages[0].data().as_ptr(), received);
+        assert_eq!(pulled.messages[0].data(), &vec![7; 8_000]);
     }
 }
