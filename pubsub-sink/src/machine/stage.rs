@@ -277,4 +277,25 @@ mod tests {
         staging.stage.seal(Epoch::new(1));
         assert!(!staging.asks());
     }
+
+    #[test]
+    fn what_is_quarantined_wants_the_next_checkpoint_once() {
+        let mut staging = Staging::new(STAGE);
+        staging.stage.quarantined();
+        assert!(staging.asks());
+        staging.stage.quarantined();
+        staging.stage.seal(Epoch::new(1));
+        assert!(!staging.asks(), "that state names it");
+    }
+
+    #[test]
+    fn who_waits_for_a_message_is_told_once() {
+        let mut staging = Staging::new(STAGE);
+        let places = [staging.ledger.add(()), staging.ledger.add(())];
+        staging.stage.add(places[0], 10, Some(ReplyId(7)));
+        staging.stage.add(places[1], 10, None);
+        let replies =
+            [places[0], places[1], places[0]].map(|place| staging.stage.take_reply(place));
+        assert_eq!(replies, [Some(ReplyId(7)), None, None]);
+    }
 }

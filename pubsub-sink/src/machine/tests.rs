@@ -6,5 +6,6 @@ mod cuts;
 mod keys;
 mod laws;
 mod rejections;
+mod staging;
 mod topics;
 mod world;

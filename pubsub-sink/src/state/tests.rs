@@ -54,6 +54,17 @@ fn full() -> SinkState {
     SinkState::staged("0", named)
 }
 
+#[test]
+fn states_are_equal_when_they_are_saved_alike() {
+    let flushed = SinkState::flushed("a");
+    assert_eq!(flushed, SinkState::flushed("a"));
+    assert_ne!(flushed, SinkState::flushed("b"));
+    assert_ne!(flushed, SinkState::staged("a", Named::default()));
+    assert_eq!((flushed.messages(), flushed.quarantined()), (0, 0));
+    let full = full();
+    assert_eq!((full.messages(), full.quarantined()), (3, 1));
+}
+
 fn golden(bytes: &[u8], state: &SinkState) {
     let decoded: SavedState = postcard::from_bytes(bytes).unwrap();
     assert_eq!(decoded.open::<SinkState>().unwrap(), *state);

@@ -19,6 +19,7 @@ use crate::{
     machine::{CutId, Effect, Machine, Notice, Refused, RejectionId, ReplyId, RequestId, Retry},
     message,
     settings::Settings,
+    staged::Identity,
 };
 pub(super) use service::failure;
 use service::number_of;
@@ -69,6 +70,8 @@ pub(super) struct World {
     pub(super) resolved: Vec<(Option<Epoch>, Result<(), CheckpointError>)>,
     pub(super) commits: BTreeSet<CommitId>,
     pub(super) committed: Vec<Committed>,
+    /// Commits that the sink does not wait for any more.
+    pub(super) given_up: Vec<CheckpointError>,
     pub(super) answers: Vec<(ReplyId, Published)>,
     pub(super) notices: Vec<Notice>,
     pub(super) epoch: Epoch,
@@ -76,6 +79,14 @@ pub(super) struct World {
 
 pub(super) fn topic(number: u8) -> TopicName {
     TopicName::new("demo", &format!("topic-{number}")).unwrap()
+}
+
+/// Of the record with this number, or the message that was staged as that.
+pub(super) fn identity(number: usize) -> Identity {
+    Identity {
+        incarnation: 1,
+        sequence: number as u64,
+    }
 }
 
 pub(super) fn standard() -> World {
@@ -122,6 +133,7 @@ impl World {
             resolved: Vec::new(),
             commits: BTreeSet::new(),
             committed: Vec::new(),
+            given_up: Vec::new(),
             answers: Vec::new(),
             notices: Vec::new(),
             epoch: Epoch::default(),
@@ -152,9 +164,13 @@ impl World {
     ) -> bool {
         let message = self.record(topic(to), key, poisoned);
         let bytes = message::frame_len(&message);
+        let identity = self
+            .machine
+            .is_staged()
+            .then(|| identity(self.records.len()));
         let taken = self
             .machine
-            .accept(self.now, &topic(to), &message, bytes, None, reply);
+            .accept(self.now, &topic(to), &message, bytes, identity, reply);
         self.machine.check_invariants();
         taken
     }
@@ -225,7 +241,10 @@ impl World {
                 Effect::Resolve(id, outcome) => self.resolve(id, outcome.map(drop)),
                 Effect::Committed(id, committed) => {
                     assert!(self.commits.remove(&id), "a commit resolves once");
-                    self.committed.push(committed.unwrap());
+                    match committed {
+                        Ok(committed) => self.committed.push(committed),
+                        Err(error) => self.given_up.push(error),
+                    }
                 }
                 Effect::Answer(id, published) => self.answers.push((id, published)),
                 Effect::Tell(notice) => self.notices.push(notice),
@@ -236,7 +255,7 @@ impl World {
 
     fn resolve(&mut self, id: CutId, outcome: Result<(), CheckpointError>) {
         let (epoch, before) = self.cuts.remove(&id).expect("a cut resolves once");
-        if outcome.is_ok() {
+        if outcome.is_ok() && !self.machine.is_staged() {
             for record in &self.records[..before] {
                 assert!(
                     self.stored.contains(&record.number) || self.durable.contains(&record.number),
