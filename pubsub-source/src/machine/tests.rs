@@ -43,6 +43,8 @@ struct Bench {
     /// What the next response says of the order of keys.
     ordered: Option<bool>,
     told: Vec<Notice>,
+    /// What became of deliveries that the host settled, and of how many it lapsed.
+    settled: Vec<(usize, usize)>,
 }
 
 impl Bench {
@@ -64,6 +66,7 @@ impl Bench {
             published: 0,
             ordered: None,
             told: Vec::new(),
+            settled: Vec::new(),
         };
         bench.machine.start(now);
         bench.work();
@@ -90,8 +93,10 @@ impl Bench {
                 | Effect::Drop { .. }
                 | Effect::Committed { .. }
                 | Effect::Unconfirmed { .. }
-                | Effect::Restored { .. }
-                | Effect::Settled { .. } => {}
+                | Effect::Restored { .. } => {}
+                Effect::Settled { committed, .. } => {
+                    self.settled.push((committed.settled, committed.lapsed));
+                }
                 Effect::Tell(notice) => self.told.push(notice),
             }
             self.machine.check_invariants();

@@ -139,6 +139,27 @@ fn an_acknowledgement_that_is_confirmed_after_the_leases_end_is_none() {
     assert_eq!(bench.read(), [0; 0], "the host has it");
 }
 
+#[test]
+fn the_host_is_told_what_became_of_what_it_settled() {
+    let (mut bench, sent) = Bench::settled();
+    bench.answer(&sent, Answer::Done);
+    assert_eq!(bench.settled, [(1, 0)]);
+
+    let (mut bench, sent) = Bench::settled();
+    bench.let_leases_end();
+    bench.answer(&sent, Answer::Done);
+    assert_eq!(bench.settled, [(0, 1)]);
+
+    let (mut bench, sent) = Bench::settled();
+    let verdicts = each(&["a1"], IdVerdict::Worthless);
+    let answer = Answer::Mixed {
+        verdicts,
+        others_done: true,
+    };
+    bench.answer(&sent, answer);
+    assert_eq!(bench.settled, [(0, 1)]);
+}
+
 /// Nobody was promised anything: it may come out again.
 #[test]
 fn what_the_host_settled_after_the_leases_end_is_remembered_for_a_lease_only() {
