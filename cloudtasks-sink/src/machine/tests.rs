@@ -15,6 +15,7 @@ mod names;
 mod retrying;
 mod script;
 mod stage;
+mod staging;
 
 use std::time::Duration;
 

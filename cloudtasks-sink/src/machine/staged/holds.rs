@@ -133,3 +133,72 @@ impl Holds {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn queue(id: &str) -> QueueName {
+        format!("projects/demo/locations/l/queues/{id}")
+            .parse()
+            .unwrap()
+    }
+
+    #[test]
+    fn a_queue_is_asked_by_one_task_at_a_time_and_less_and_less_often() {
+        let now = crate::driver::clock::now();
+        let (queue, mut holds) = (queue("q"), Holds::default());
+        let [first, second, third] = [0, 1, 2].map(RecordId::of);
+        let delay = |failures| SECOND * failures;
+        assert!(!holds.takes(&queue, first), "it takes tasks");
+        holds.fail(&queue, first, now, delay);
+        // Sent before the first answer came.
+        holds.fail(&queue, second, now + SECOND, delay);
+        holds.check_invariants();
+        assert_eq!(holds.next_due(), Some(now + SECOND));
+        assert!(holds.takes(&queue, third));
+        assert_eq!(holds.len(), 3);
+        assert!(holds.due(now).is_empty());
+        assert_eq!(holds.due(now + SECOND), std::slice::from_ref(&queue));
+
+        assert_eq!(holds.next_asks(&queue), Some(second));
+        assert!(holds.asks(&queue, second) && !holds.asks(&queue, first));
+        assert!(!holds.takes(&queue, second), "it is sent");
+        assert_eq!((holds.next_due(), holds.len()), (None, 2));
+        holds.fail(&queue, first, now, delay);
+        assert!(
+            holds.asks(&queue, second),
+            "an older answer says nothing new"
+        );
+        holds.check_invariants();
+        holds.fail(&queue, second, now + SECOND * 2, delay);
+        holds.check_invariants();
+        assert_eq!(holds.next_due(), Some(now + SECOND * 4));
+        assert_eq!(
+            holds.open(&queue).len(),
+            4,
+            "one of them twice, as it was told"
+        );
+        assert_eq!((holds.next_due(), holds.len()), (None, 0));
+        assert!(!holds.takes(&queue, third));
+    }
+
+    #[test]
+    fn a_queue_that_nobody_waits_for_is_forgotten() {
+        let now = crate::driver::clock::now();
+        let queues = [queue("q"), queue("r")];
+        let mut holds = Holds::default();
+        for (queue, record) in queues.iter().zip([0, 1].map(RecordId::of)) {
+            holds.fail(queue, record, now, |_| SECOND);
+            assert_eq!(holds.next_asks(queue), Some(record));
+        }
+        assert_eq!(holds.next_asks(&queues[0]), None, "the only one is gone");
+        assert!(!holds.takes(&queues[0], RecordId::of(2)));
+        assert!(holds.takes(&queues[1], RecordId::of(2)));
+        holds.clear();
+        assert_eq!(holds.len(), 0);
+        assert!(!holds.takes(&queues[1], RecordId::of(2)));
+    }
+}

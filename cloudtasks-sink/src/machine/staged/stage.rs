@@ -131,4 +131,26 @@ mod tests {
         assert!(!empty.wants_checkpoint(full, || false, false));
         assert!(empty.wants_checkpoint(full, || false, true));
     }
+
+    #[test]
+    fn the_host_stands_for_as_long_as_nothing_moves() {
+        const SECOND: Duration = Duration::from_secs(1);
+        let now = crate::driver::clock::now();
+        let mut stage = Stage::new(Limits::items(10));
+        let stands = |stage: &Stage, at| (stage.standing(now + at), stage.deadline(SECOND * 10));
+        stage.moved(now);
+        assert_eq!(stands(&stage, SECOND), (None, None), "it does not wait");
+        stage.host_waits(now);
+        stage.host_waits(now + SECOND);
+        let since_now = (Some(SECOND * 3), Some(now + SECOND * 10));
+        assert_eq!(stands(&stage, SECOND * 3), since_now);
+        stage.moved(now + SECOND * 4);
+        let since_then = (Some(SECOND), Some(now + SECOND * 14));
+        assert_eq!(stands(&stage, SECOND * 5), since_then);
+        stage.cut(now + SECOND * 6);
+        assert_eq!(stage.standing(now + SECOND * 6), Some(Duration::ZERO));
+        stage.host_goes_on();
+        assert_eq!(stands(&stage, SECOND * 7), (None, None));
+        assert_eq!(stage.limit(), Limits::items(10));
+    }
 }

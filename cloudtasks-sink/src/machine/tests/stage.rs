@@ -22,6 +22,10 @@ pub(super) enum Sent {
 
 impl Stage {
     pub(super) fn new(in_batches: bool) -> Self {
+        Self::limited(Limits::new(100, 1_000_000), in_batches)
+    }
+
+    pub(super) fn limited(limit: Limits, in_batches: bool) -> Self {
         let started = crate::driver::clock::now();
         let mut machine = Machine::new(script::settings(), None);
         if in_batches {
@@ -29,7 +33,7 @@ impl Stage {
         }
         let settings = StagedSettings {
             window: WINDOW,
-            stage: Limits::new(100, 1_000_000),
+            stage: limit,
             quarantine: Limits::new(100, 1_000_000),
         };
         let restored = RestoredTasks::default();

@@ -186,3 +186,23 @@ fn of_two_tasks_of_one_name_the_older_one_is_taken_first() {
     assert!(quarantine.dismiss("twin").is_none());
     assert_eq!(quarantine.held(), Limits::new(0, 0));
 }
+
+#[test]
+fn a_verdict_is_waited_for_since_its_task_was_kept_aside() {
+    let now = crate::driver::clock::now();
+    let limit = Limits::new(3, 1_000);
+    let mut quarantine = Quarantine::new(limit);
+    assert_eq!(quarantine.limit(), limit);
+    quarantine.push(now, task("restored", 0), None);
+    assert_eq!(quarantine.deadline(LIMIT), None, "a durable state names it");
+    let mut ledger = Ledger::new();
+    for (second, name) in [(1, "older"), (2, "younger")] {
+        let at = now + Duration::from_secs(second);
+        quarantine.push(at, task(name, second), Some(ledger.add(())));
+    }
+    let since = |second| now + Duration::from_secs(second) + LIMIT;
+    assert_eq!(quarantine.deadline(LIMIT), Some(since(1)));
+    quarantine.dismiss("older");
+    assert_eq!(quarantine.deadline(LIMIT), Some(since(2)));
+    quarantine.check_invariants();
+}
