@@ -71,6 +71,7 @@ pub(crate) const TABLES: [Table; 3] = [
             ("get_topic", "GetTopic (start)"),
             ("create_subscription", "CreateSubscription (start)"),
             ("seek", "Seek (start)"),
+            ("get_snapshot", "GetSnapshot (start)"),
         ],
         outcome: source,
     },
@@ -80,6 +81,10 @@ pub(crate) const TABLES: [Table; 3] = [
             ("publish", "Publish, flushing"),
             ("publish_staged", "Publish, staged"),
             ("create_topic", "CreateTopic"),
+            (
+                "list_topic_subscriptions",
+                "ListTopicSubscriptions (dead letters)",
+            ),
         ],
         outcome: pubsub_sink,
     },
@@ -114,6 +119,7 @@ fn source(column: &str, trouble: Trouble) -> Outcome {
         ("get_subscription" | "seek", NotFound) => Recovers,
         ("get_topic", NotFound) => Ends("MissingTopic", 0),
         ("create_subscription", NotFound) => Ends("MissingSomeTopic", 0),
+        ("get_snapshot", NotFound) => Ends("MissingSnapshot", 0),
         (_, NotFound) => Ends("Missing", 0),
         // Reading the topic is no right that a reader must have.
         ("get_topic", PermissionDenied) => Recovers,
@@ -137,6 +143,8 @@ fn pubsub_sink(column: &str, trouble: Trouble) -> Outcome {
     };
     match (column, trouble) {
         _ if !ends => Recovers,
+        // A look whose outcome is told and changes nothing.
+        ("list_topic_subscriptions", _) => Recovers,
         ("create_topic", _) => Ends("TopicNotCreated", 0),
         // A topic that was created is not seen everywhere yet.
         (_, NotFound) => Recovers,

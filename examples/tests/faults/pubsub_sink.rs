@@ -4,7 +4,8 @@ use std::{collections::BTreeSet, error::Error};
 
 use gcp_emulator::{Emulator, Method, pubsub::proto::PubsubMessage};
 use pubsub_sink::{
-    Delivery, Endpoint, MissingTopics, PublishMessage, PubsubSink, SinkError, TopicCreation,
+    Delivery, Endpoint, MissingTopics, PublishMessage, PubsubDeadLetterQueue, PubsubSink,
+    SinkError, TopicCreation,
 };
 
 use crate::{
@@ -15,8 +16,10 @@ use crate::{
 column!(publish, super::publishes);
 column!(publish_staged, super::publishes);
 column!(create_topic, super::publishes);
+column!(list_topic_subscriptions, super::dead_letters);
 
 const TOPIC: &str = "projects/demo/topics/orders";
+const REJECTED: &str = "projects/demo/topics/rejected";
 
 impl Subject for PubsubSink<usize> {
     const CONNECTOR: &'static str = "pubsub_sink";
@@ -27,11 +30,7 @@ impl Subject for PubsubSink<usize> {
 
     fn kept(&self) -> BTreeSet<usize> {
         let kept = self.quarantined().into_iter();
-        kept.map(|kept| {
-            let message: PubsubMessage = prost::Message::decode(kept.message).unwrap();
-            number(&message.data)
-        })
-        .collect()
+        kept.map(|kept| enclosed(kept.message)).collect()
     }
 
     fn send_kept(&mut self) {
@@ -41,6 +40,12 @@ impl Subject for PubsubSink<usize> {
 
 fn number(payload: &[u8]) -> usize {
     std::str::from_utf8(payload).unwrap().parse().unwrap()
+}
+
+/// The record of a message that is the payload of another, or of a state.
+fn enclosed(message: bytes::Bytes) -> usize {
+    let message: PubsubMessage = prost::Message::decode(message).unwrap();
+    number(&message.data)
 }
 
 fn stored(emulator: &Emulator) -> BTreeSet<usize> {
@@ -87,6 +92,56 @@ async fn publishes(column: &'static str, trouble: Trouble) {
         staged,
         build: Box::new(build),
         stored,
+    };
+    run(case, trouble).await;
+}
+
+/// One record in three is refused by the sink itself.
+fn is_rejected(number: usize) -> bool {
+    number.is_multiple_of(3)
+}
+
+fn stored_or_rejected(emulator: &Emulator) -> BTreeSet<usize> {
+    let mut records = stored(emulator);
+    assert!(!records.iter().any(|record| is_rejected(*record)));
+    let letters = emulator.observe().topic(REJECTED);
+    let letters = letters.messages.iter();
+    records.extend(letters.map(|letter| enclosed(letter.data.clone())));
+    records
+}
+
+/// A sink whose dead letters have a topic, at which their queue looks when it begins.
+async fn dead_letters(column: &'static str, trouble: Trouble) {
+    let emulator = Emulator::builder().require_routing_header(true).start();
+    for topic in [TOPIC, REJECTED] {
+        emulator.create_topic(topic).unwrap();
+    }
+    let endpoint = Endpoint::in_memory(emulator.dialer());
+    let build = move |restored| {
+        let queue = PubsubDeadLetterQueue::builder(REJECTED.parse().unwrap())
+            .endpoint(endpoint.clone())
+            .build();
+        PubsubSink::builder(|number: &usize| {
+            let message = PublishMessage::new(number.to_string());
+            Ok(Some(match is_rejected(*number) {
+                true => message.attribute("goog-x", "which the service reserves"),
+                false => message,
+            }))
+        })
+        .topic(TOPIC.parse().unwrap())
+        .endpoint(endpoint.clone())
+        .on_rejected(queue.unwrap())
+        .restore(restored)
+        .build()
+        .unwrap()
+    };
+    let case = Case {
+        emulator,
+        column,
+        method: Method::ListTopicSubscriptions,
+        staged: false,
+        build: Box::new(build),
+        stored: stored_or_rejected,
     };
     run(case, trouble).await;
 }

@@ -7,8 +7,11 @@ use futures::{StreamExt, stream::FuturesUnordered};
 use gcp_emulator::{Emulator, Method, pubsub::proto::PubsubMessage};
 use gcp_wire::{
     Connection, ConnectionOptions, Credentials,
-    method::CREATE_TOPIC,
-    proto::{self, pubsub::Topic},
+    method::{CREATE_SNAPSHOT, CREATE_TOPIC},
+    proto::{
+        self,
+        pubsub::{CreateSnapshotRequest, Topic},
+    },
 };
 use pubsub_source::{
     Endpoint, PubsubSource, SourceBuilder, SourceError, SourceState, SplitPlan, StartPosition,
@@ -28,9 +31,14 @@ column!(get_subscription, super::starts);
 column!(get_topic, super::starts);
 column!(create_subscription, super::starts);
 column!(seek, super::starts);
+column!(get_snapshot, super::starts);
 
 const TOPIC: &str = "projects/demo/topics/orders";
 const SUBSCRIPTION: &str = "projects/demo/subscriptions/orders";
+const SNAPSHOT: &str = "projects/demo/snapshots/before";
+
+/// Whose backlog the snapshot is of.
+const OTHER: &str = "projects/demo/subscriptions/others";
 
 /// Messages before the trouble, and as many in the middle of it.
 const HALF: usize = 20;
@@ -44,6 +52,7 @@ fn method(column: &str) -> Method {
         "get_topic" => Method::GetTopic,
         "create_subscription" => Method::CreateSubscription,
         "seek" => Method::Seek,
+        "get_snapshot" => Method::GetSnapshot,
         other => panic!("{other} is no column"),
     }
 }
@@ -76,10 +85,13 @@ impl Job {
         Endpoint::in_memory(self.emulator.dialer())
     }
 
+    fn connection(&self) -> Connection {
+        let options = ConnectionOptions::default();
+        Connection::unary(self.endpoint(), Credentials::anonymous(), options).unwrap()
+    }
+
     /// A topic that gives its history to a subscription made now.
     async fn create_topic(&self) {
-        let options = ConnectionOptions::default();
-        let connection = Connection::unary(self.endpoint(), Credentials::anonymous(), options);
         let topic = Topic {
             name: TOPIC.to_owned(),
             message_retention_duration: Some(proto::Duration {
@@ -88,11 +100,24 @@ impl Job {
             }),
             ..Topic::default()
         };
-        let created = connection
-            .unwrap()
-            .call(&CREATE_TOPIC, TOPIC, topic, LONG)
-            .await;
+        let connection = self.connection();
+        let created = connection.call(&CREATE_TOPIC, TOPIC, topic, LONG).await;
         created.unwrap();
+    }
+
+    /// A snapshot of nothing, so that what is published from now on is in it.
+    async fn create_snapshot(&self) {
+        self.emulator
+            .create_subscription(OTHER, TOPIC, |_| {})
+            .unwrap();
+        let request = CreateSnapshotRequest {
+            name: SNAPSHOT.to_owned(),
+            subscription: OTHER.to_owned(),
+            ..CreateSnapshotRequest::default()
+        };
+        let connection = self.connection();
+        let created = connection.call(&CREATE_SNAPSHOT, SNAPSHOT, request, LONG);
+        created.await.unwrap();
     }
 
     fn publish(&self) {
@@ -231,11 +256,17 @@ impl StartStore for Kept {
     }
 }
 
-/// A job that creates its subscription and begins with the topic's history.
+/// A job that creates its subscription and begins with the topic's history, or with a snapshot.
 async fn starts(column: &str, trouble: Trouble) {
     let expected = outcome("source", column, trouble);
     let mut job = Job::new();
     job.create_topic().await;
+    let position = if column == "get_snapshot" {
+        job.create_snapshot().await;
+        StartPosition::Snapshot(SNAPSHOT.parse().unwrap())
+    } else {
+        StartPosition::Earliest
+    };
     job.publish();
     let spell = Spell::begin(&job.emulator, method(column), trouble);
     let name: SubscriptionName = SUBSCRIPTION.parse().unwrap();
@@ -249,7 +280,7 @@ async fn starts(column: &str, trouble: Trouble) {
             .endpoint(job.endpoint())
             .instance("matrix")
             .create(name.clone(), creation.unwrap())
-            .start(StartPosition::Earliest);
+            .start(position.clone());
         match preparation.run(&mut kept).await {
             Ok(done) => prepared = Some(done),
             Err(error) => {

@@ -14,6 +14,7 @@ mod dependencies;
 mod errors;
 mod events;
 mod figures;
+mod methods;
 mod migration;
 mod options;
 mod packages;

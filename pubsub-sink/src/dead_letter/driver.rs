@@ -16,19 +16,13 @@ use futures::{
     stream::{FuturesUnordered, StreamExt},
 };
 use gcp_wire::{
-    Connection, Fault, Method, TopicName,
-    proto::pubsub::{ListTopicSubscriptionsRequest, ListTopicSubscriptionsResponse},
+    Connection, Fault, TopicName, method::LIST_TOPIC_SUBSCRIPTIONS,
+    proto::pubsub::ListTopicSubscriptionsRequest,
 };
 use tokio::runtime::Handle;
 
 use super::desk::Desk;
 use crate::{SinkDriver, events};
-
-const LIST_SUBSCRIPTIONS: Method<ListTopicSubscriptionsRequest, ListTopicSubscriptionsResponse> =
-    Method::new(
-        "/google.pubsub.v1.Publisher/ListTopicSubscriptions",
-        "topic",
-    );
 
 /// The time that the look at the topic's subscriptions may take. Nothing waits for it.
 const LOOK_DEADLINE: Duration = Duration::from_secs(30);
@@ -117,7 +111,12 @@ async fn look(connection: Connection, topic: &TopicName, instance: &str) {
         ..ListTopicSubscriptionsRequest::default()
     };
     let answer = connection
-        .call(&LIST_SUBSCRIPTIONS, topic.as_str(), request, LOOK_DEADLINE)
+        .call(
+            &LIST_TOPIC_SUBSCRIPTIONS,
+            topic.as_str(),
+            request,
+            LOOK_DEADLINE,
+        )
         .await;
     match answer {
         Ok(found) if found.subscriptions.is_empty() && found.next_page_token.is_empty() => {
