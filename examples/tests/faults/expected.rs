@@ -6,7 +6,7 @@ use crate::trouble::{LASTS, Seen, Trouble};
 
 /// How long after the trouble everything is done that waited for it. A back-off of up to 60 s where a
 /// quota was used up, a lease of 10 s that lapses unseen, and the host's own rhythm are in it.
-const RECOVERY: Duration = Duration::from_secs(120);
+pub(crate) const RECOVERY: Duration = Duration::from_secs(120);
 
 /// How long after its beginning a connector says that it ends, where no retries come first. The host
 /// looks every 2 s.

@@ -52,6 +52,7 @@ mod document;
 mod expected;
 mod pubsub_sink;
 mod sinks;
+mod sockets;
 mod source;
 mod tasks_sink;
 mod trouble;
