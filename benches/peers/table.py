@@ -83,7 +83,9 @@ def goals_table(runs):
             rows.append([goal.title, goal.text, "not measured", ""])
             continue
         met = value >= goal.bound if goal.above else value <= goal.bound
-        if value_spread is not None and not sure(value_spread):
+        if value_spread is None:
+            verdict = "one round"
+        elif not sure(value_spread):
             verdict = "inconclusive"
         else:
             verdict = "yes" if met else f"**no**, {abs(value / goal.bound - 1) * 100:.0f} % off"

@@ -31,7 +31,7 @@ class Work:
     at_least: float = 0.0
     # Measured on both runtimes.
     both: bool = False
-    # At most so many rounds, and not in a quick run.
+    # At most three rounds, two where a round takes minutes, and not in a quick run.
     long: bool = False
 
 
@@ -113,6 +113,7 @@ WORK = [
         for channels in (1, 8)
     ),
 ]
+# Just below what the default `outstanding` admits at the longest interval: 100,000 in 60 s, 1,666/s.
 for work in WORK:
     if work.key.startswith("interval"):
         work.server += ["--rate", "1500"]
@@ -179,7 +180,7 @@ def goals():
         Goal("– memory per held delivery", "≤ 230 bytes", held_bytes, 230, shown="{:.0f} bytes"),
         Goal("– ids extended per message", "< 0.05", extended, 0.05, shown="{:.3f}"),
         Goal("– the slowest second, as a share of the rate", "≥ 0.90", sag, 0.9, True),
-        Goal("receive at intervals of 0.05, 1, 10, 60 s: slowest by fastest", "≥ 0.90", intervals, 0.9, True),
+        Goal("receive at 1,500/s, default settings, intervals of 0.05, 1, 10, 60 s: slowest by fastest", "≥ 0.90", intervals, 0.9, True),
         Goal("publish 1 KiB, batches of 100", "≤ 0.7 × floor", ratio("publish-1k-100"), 0.7, shown=floor),
         Goal("publish 1 KiB, batches of 1000", "≤ 1.0 × floor, try 0.7", ratio("publish-1k-1000"), 1.0, shown=floor),
         Goal("publish 16 B, batches of 1000", "≤ 1.0 × floor", ratio("publish-16-1000"), 1.0, shown=floor),
