@@ -24,17 +24,17 @@ fn errors() -> BTreeSet<String> {
         let source = Source::of(package);
         for item in &source.items {
             match item {
-                syn::Item::Enum(found) if is_error(&source, &found.ident, &found.attrs) => {
-                    if is_public(&found.vis) {
-                        let owner = format!("{}::{}", source.name, found.ident);
-                        let variants = found.variants.iter();
-                        errors.extend(variants.map(|of| format!("{owner}::{}", of.ident)));
-                    }
+                syn::Item::Enum(found)
+                    if is_error(&source, &found.vis, &found.ident, &found.attrs) =>
+                {
+                    let owner = format!("{}::{}", source.name, found.ident);
+                    let variants = found.variants.iter();
+                    errors.extend(variants.map(|of| format!("{owner}::{}", of.ident)));
                 }
-                syn::Item::Struct(found) if is_error(&source, &found.ident, &found.attrs) => {
-                    if is_public(&found.vis) {
-                        errors.insert(format!("{}::{}", source.name, found.ident));
-                    }
+                syn::Item::Struct(found)
+                    if is_error(&source, &found.vis, &found.ident, &found.attrs) =>
+                {
+                    errors.insert(format!("{}::{}", source.name, found.ident));
                 }
                 _ => {}
             }
@@ -43,18 +43,25 @@ fn errors() -> BTreeSet<String> {
     errors
 }
 
-/// Whether the type derives `Error`, or implements it by hand.
-fn is_error(source: &Source, name: &syn::Ident, attributes: &[syn::Attribute]) -> bool {
+/// Whether the type is public and derives `Error`, or implements it by hand.
+fn is_error(
+    source: &Source,
+    visibility: &syn::Visibility,
+    name: &syn::Ident,
+    attributes: &[syn::Attribute],
+) -> bool {
     let derives = attributes.iter().any(|attribute| {
         attribute.path().is_ident("derive") && quote(attribute).to_string().contains("Error")
     });
-    derives
-        || source.impls(&name.to_string()).any(|found| {
+    let implements = || {
+        source.impls(&name.to_string()).any(|found| {
             let implemented = found.trait_.as_ref().map(|(_, path, _)| path);
             implemented
                 .and_then(|path| path.segments.last())
                 .is_some_and(|last| last.ident == "Error")
         })
+    };
+    is_public(visibility) && (derives || implements())
 }
 
 #[test]
