@@ -176,6 +176,25 @@ async fn what_the_command_line_names_exists_from_the_start() {
     assert_eq!(texts(&got), ["a"]);
 }
 
+#[tokio::test]
+async fn a_flood_is_served_without_a_topic_until_the_program_is_told_to_end() {
+    let flags = ["--flood", "--payload-bytes", "7", "--per-response", "3"];
+    let mut program = Program::start(&flags);
+    let mut client = client(program.address);
+    let mut pulling = client.open(|first| first.max_outstanding_messages = 3);
+    let got = pulling.messages().await;
+    assert_eq!(got.len(), 3);
+    for received in &got {
+        assert_eq!(received.message.as_ref().unwrap().data.len(), 7);
+    }
+    client.ack(&got).await.unwrap();
+    client.publish(&["a"]).await.unwrap();
+    let created = client.publisher.create_topic(Topic::default()).await;
+    assert_eq!(created.unwrap_err().code(), tonic::Code::Unimplemented);
+    program.signal("-TERM");
+    assert!(program.child.wait().unwrap().success());
+}
+
 #[test]
 fn names_that_cannot_be_served_end_the_program_with_their_reason() {
     let subscription = format!("{SUB}={TOPIC}");
