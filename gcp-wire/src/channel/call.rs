@@ -1,7 +1,6 @@
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::pin::{Pin, pin};
-use std::sync::atomic::Ordering;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
@@ -167,7 +166,7 @@ impl<'a> Call<'a> {
                         .map_err(|error| RpcError::new(self.method, Cause::Connect(error)))?
                 }
             };
-            let received = link.received.load(Ordering::Relaxed);
+            let received = link.meter.received();
             let answer = pin!(send(self.method, &link, self.request(&auth)?));
             let exchange = pin!(self.exchange(answer));
             let outcome = self.within(Phase::Answer, timer.as_mut(), exchange).await;

@@ -12,7 +12,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tower::ServiceExt as _;
 
-use super::meter::Metered;
+use super::meter::{Meter, Metered};
 use super::options::{ConnectionOptions, Windows};
 #[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
 use super::tls::Tls;
@@ -122,7 +122,7 @@ pub(super) struct Connector {
 #[derive(Clone, Debug)]
 pub(super) struct Link {
     pub(super) sender: SendRequest<RequestBody>,
-    pub(super) received: Arc<AtomicU64>,
+    pub(super) meter: Arc<Meter>,
     /// Tells this connection from the others of its connector.
     pub(super) number: u64,
 }
@@ -174,8 +174,8 @@ impl Connector {
     }
 
     async fn make(self: &Arc<Self>) -> Result<Link, ConnectError> {
-        let received = Arc::new(AtomicU64::new(0));
-        let stream = self.stream(&received).await?;
+        let meter = Arc::new(Meter::default());
+        let stream = self.stream(&meter).await?;
         let mut builder = Builder::new(TokioExecutor::new());
         builder
             .timer(TokioTimer::new())
@@ -203,16 +203,16 @@ impl Connector {
         });
         Ok(Link {
             sender,
-            received,
+            meter,
             number: self.made.fetch_add(1, Ordering::Relaxed),
         })
     }
 
-    async fn stream(&self, received: &Arc<AtomicU64>) -> Result<Box<dyn Stream>, ConnectError> {
+    async fn stream(&self, meter: &Arc<Meter>) -> Result<Box<dyn Stream>, ConnectError> {
         match self.endpoint.reach() {
             #[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
             Reach::Tls { authority, roots } => {
-                let stream = Metered::new(dial(authority.to_string()).await?, Arc::clone(received));
+                let stream = Metered::new(dial(authority.to_string()).await?, Arc::clone(meter));
                 Ok(Box::new(
                     self.tls.session(stream, authority.host(), roots).await?,
                 ))
@@ -222,13 +222,13 @@ impl Connector {
             Reach::Tls { .. } => Err(ConnectError::NoSystemRoots),
             Reach::Plain { authority } => {
                 let stream = dial(authority.to_string()).await?;
-                Ok(Box::new(Metered::new(stream, Arc::clone(received))))
+                Ok(Box::new(Metered::new(stream, Arc::clone(meter))))
             }
             Reach::Memory(dial) => {
                 let stream = dial().map_err(|error| ConnectError::Dial {
                     source: Arc::new(error),
                 })?;
-                Ok(Box::new(Metered::new(stream, Arc::clone(received))))
+                Ok(Box::new(Metered::new(stream, Arc::clone(meter))))
             }
         }
     }

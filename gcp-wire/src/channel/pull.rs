@@ -299,6 +299,14 @@ impl PullStream {
         self.opened
     }
 
+    /// Whether everything had been read that had arrived on the stream's connection, when the
+    /// connection last looked. While it says no, a stream that has no response at the moment may
+    /// have one waiting.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        self.link.meter.is_dry()
+    }
+
     /// Sends an empty request, which keeps the stream from being closed as idle and is answered.
     ///
     /// # Errors

@@ -1,4 +1,3 @@
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::FutureExt as _;
@@ -89,7 +88,7 @@ impl Slot {
     /// A request got no answer in time. After two in a row without a byte received, the connection
     /// is taken for dead: the next request gets another.
     pub(super) fn handle_timeout(&self, link: &Link, received_when_sent: u64) {
-        let received = link.received.load(Ordering::Relaxed);
+        let received = link.meter.received();
         let mut state = self.lock();
         if !state.holds(link) {
             return;

@@ -128,6 +128,7 @@ async fn a_stream_opens_without_headers_and_its_first_request_is_there() {
     // A minute of silence: nothing comes, and asking and giving up loses nothing.
     let minute = Duration::from_secs(60);
     assert!(tokio::time::timeout(minute, stream.next()).await.is_err());
+    assert!(stream.is_drained());
     stream.ping().unwrap();
     let (_, _, ping) = soon(seen.recv()).await.unwrap();
     assert_eq!(ping, StreamingPullRequest::default());
