@@ -1,9 +1,9 @@
 //! The bytes of a CreateTask request.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use gcp_wire::{QueueName, proto};
 use prost::Message;
-use prost::encoding::{WireType, encode_key, encode_varint, string};
+use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len, string};
 
 /// `parent` of `CreateTaskRequest`.
 const PARENT: u32 = 1;
@@ -20,8 +20,8 @@ const NAME: u32 = 1;
 pub(crate) struct Request {
     /// The whole message.
     pub(crate) bytes: Bytes,
-    /// The `Task` inside it; shares its memory.
-    pub(crate) task: Bytes,
+    /// Where the `Task` begins, which goes to the end.
+    task_at: usize,
 }
 
 impl Request {
@@ -46,10 +46,32 @@ impl Request {
         Self::of_encoded(queue, "", task)
     }
 
-    fn encode(queue: &QueueName, task_len: usize, task: impl FnOnce(&mut BytesMut)) -> Self {
+    /// The `Task` inside; shares the memory of the request.
+    pub(crate) fn task(&self) -> Bytes {
+        self.bytes.slice(self.task_at..)
+    }
+
+    /// The length of the `Task` in bytes.
+    pub(crate) fn task_len(&self) -> usize {
+        self.bytes.len() - self.task_at
+    }
+
+    /// A request whose task is written by `task`, `task_len` bytes of it.
+    pub(crate) fn encode(
+        queue: &QueueName,
+        task_len: usize,
+        task: impl FnOnce(&mut Vec<u8>),
+    ) -> Self {
         let parent = queue.as_str().as_bytes();
-        // Two keys of one byte and two lengths of at most ten.
-        let mut bytes = BytesMut::with_capacity(parent.len() + task_len + 22);
+        // Exactly as much as is needed: what is not filled would cost a second allocation.
+        let mut bytes = Vec::with_capacity(
+            key_len(PARENT)
+                + encoded_len_varint(parent.len() as u64)
+                + parent.len()
+                + key_len(TASK)
+                + encoded_len_varint(task_len as u64)
+                + task_len,
+        );
         encode_key(PARENT, WireType::LengthDelimited, &mut bytes);
         encode_varint(parent.len() as u64, &mut bytes);
         bytes.extend_from_slice(parent);
@@ -57,9 +79,10 @@ impl Request {
         encode_varint(task_len as u64, &mut bytes);
         let task_at = bytes.len();
         task(&mut bytes);
-        let bytes = bytes.freeze();
-        let task = bytes.slice(task_at..);
-        Self { bytes, task }
+        Self {
+            bytes: bytes.into(),
+            task_at,
+        }
     }
 }
 

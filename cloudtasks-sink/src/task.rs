@@ -12,6 +12,7 @@ mod method;
 mod path;
 mod relative;
 mod retries;
+mod target;
 mod token;
 mod url;
 
@@ -93,7 +94,7 @@ impl Task {
     /// The request that creates the task in `queue` under `name` (empty: the service gives one).
     pub(crate) fn into_request(self, queue: &QueueName, name: String) -> Request {
         match self {
-            Self::Http(task) => Request::new(queue, &task.into_message(name)),
+            Self::Http(task) => task.into_request(queue, &name),
             Self::AppEngine(task) => Request::new(queue, &task.into_message(name)),
             Self::Full(task) => Request::of_encoded(queue, &name, &task.into_rest()),
         }

@@ -170,7 +170,7 @@ impl Machine {
                 }
             }
             if record.submitted {
-                name = name_in(&request.task);
+                name = name_in(&request.task());
             }
         }
         self.settle(now, id, Outcome::Settled, Submitted::Duplicate { name });
@@ -252,7 +252,7 @@ impl Machine {
             reason: RejectedReason::Refused,
             source: Some(Cause::new(error)),
         };
-        let payload = record.create().request.task.clone();
+        let payload = record.create().request.task();
         let mut rejected =
             Rejected::new(CONNECTOR, rejection.destination.clone(), rejection.reason)
                 .payload(payload);

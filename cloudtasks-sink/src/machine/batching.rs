@@ -102,7 +102,7 @@ impl Machine {
         let item = Item {
             record,
             request: create.request.bytes.clone(),
-            name: (create.named != Named::ByService).then(|| name_in(&create.request.task)),
+            name: (create.named != Named::ByService).then(|| name_in(&create.request.task())),
             again,
             may_exist: waiting.ambiguous,
         };

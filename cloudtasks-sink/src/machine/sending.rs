@@ -48,7 +48,7 @@ impl Machine {
     fn calls_url(&self, id: RecordId) -> bool {
         let task = self.inflight.get(id).map(Record::create);
         // Our own encoding always decodes.
-        let task = task.and_then(|create| Task::decode(create.request.task.clone()).ok());
+        let task = task.and_then(|create| Task::decode(create.request.task()).ok());
         matches!(
             task.and_then(|task| task.message_type),
             Some(MessageType::HttpRequest(_))

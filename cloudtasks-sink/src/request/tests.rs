@@ -1,8 +1,10 @@
+use std::time::{Duration, SystemTime};
+
 use gcp_wire::proto::tasks::{CreateTaskRequest, Task};
 use proptest::prelude::*;
 
 use super::*;
-use crate::HttpTask;
+use crate::{HttpMethod, HttpTask, TaskRetries};
 
 fn queue() -> QueueName {
     "projects/p/locations/l/queues/q".parse().unwrap()
@@ -15,9 +17,9 @@ fn the_bytes_of_a_request_are_those_of_the_interface_definition() {
         .unwrap()
         .header("A", "b")
         .body("xyz")
-        .dispatch_deadline(std::time::Duration::from_secs(15))
+        .dispatch_deadline(Duration::from_secs(15))
         .oidc("a@b", Some("c"));
-    let request = Request::new(&queue(), &task.into_message("n".to_owned()));
+    let request = crate::Task::from(task).into_request(&queue(), "n".to_owned());
 
     let http_request = [
         &b"\x0a\x09http://h/"[..],       // url = 1
@@ -52,25 +54,56 @@ fn the_bytes_of_a_request_are_those_of_the_interface_definition() {
         "the same message"
     );
     assert_eq!(request.bytes.len(), expected.len());
-    assert_eq!(request.task.len(), task.len());
+    assert_eq!(request.task_len(), task.len());
+}
+
+/// A text or none, one time in two.
+fn maybe(text: &'static str) -> impl Strategy<Value = Option<String>> {
+    proptest::option::of(text)
 }
 
 proptest! {
+    /// The generated types say what the bytes are.
     #[test]
-    fn a_request_decodes_to_what_went_in_and_holds_the_task_as_it_is(
+    fn a_request_is_to_the_byte_what_the_generated_types_make_of_it(
+        method in prop::sample::select(vec![HttpMethod::Post, HttpMethod::Put, HttpMethod::Options]),
         body in proptest::collection::vec(any::<u8>(), 0..40_000),
-        value in "[ -~]{1,200}",
+        headers in proptest::collection::vec(("[A-Z][a-z]{0,3}", "[ -~]{1,200}"), 0..4),
         name in "[a-z]{0,64}",
+        path in "[a-z]{0,300}",
+        (oidc, oauth) in (maybe("[a-z]{1,5}@[a-z]{1,5}"), maybe("[a-z]{1,5}@[a-z]{1,5}")),
+        (deadline, since) in (proptest::option::of(15_000u64..1_800_000), proptest::option::of(any::<u32>())),
+        retries in any::<bool>(),
     ) {
-        let task = HttpTask::post("http://h/").unwrap().header("X-V", value).body(body);
-        let message = task.into_message(name);
-        let request = Request::new(&queue(), &message);
+        let mut task = HttpTask::new(method, format!("http://h/{path}")).unwrap().body(body);
+        for (name, value) in headers {
+            task = task.header(name, value);
+        }
+        if let Some(account) = oidc {
+            task = task.oidc(account, Some("audience"));
+        }
+        if let Some(account) = oauth {
+            task = task.oauth(account, None);
+        }
+        if let Some(deadline) = deadline {
+            task = task.dispatch_deadline(Duration::from_millis(deadline));
+        }
+        if let Some(since) = since {
+            let ago = Duration::from_millis(since.into());
+            task = task.schedule_at(SystemTime::UNIX_EPOCH + ago);
+        }
+        if retries {
+            task = task.retries(TaskRetries::default().attempts(3.try_into().unwrap()));
+        }
+        let message = task.clone().into_message(name.clone());
         let expected = CreateTaskRequest {
             parent: queue().as_str().to_owned(),
             task: Some(message.clone()),
             response_view: 0,
         };
+        let request = crate::Task::from(task).into_request(&queue(), name);
         prop_assert_eq!(&request.bytes[..], &expected.encode_to_vec()[..]);
-        prop_assert_eq!(Task::decode(request.task).unwrap(), message);
+        prop_assert_eq!(request.task_len(), request.task().len());
+        prop_assert_eq!(Task::decode(request.task()).unwrap(), message);
     }
 }

@@ -73,12 +73,12 @@ impl World {
             return Ok(());
         };
         let taken = if kind == Kind::Door {
-            let bytes = request.task.len();
+            let bytes = request.task_len();
             client.held = sum(client.held, Limits::new(1, bytes));
             let rejected = Rejected::new(CONNECTOR, queue.as_str(), RejectedReason::Limit);
             client
                 .machine
-                .reject(now, rejected.payload(request.task), false)
+                .reject(now, rejected.payload(request.task()), false)
         } else {
             client.held = sum(client.held, Limits::new(1, request.bytes.len()));
             let create = Create {

@@ -122,7 +122,7 @@ impl World {
         tasks: &mut [(crate::machine::Create, crate::machine::Release, bool)],
     ) {
         for (create, _, _) in tasks {
-            let number = super::truth::number(&create.request.task);
+            let number = super::truth::number(&create.request.task());
             let name = format!(
                 "{}/tasks/{}",
                 create.queue.as_str(),
@@ -132,7 +132,7 @@ impl World {
             create.request = task.into_request(&create.queue, name);
             let task = crate::state::StagedTask {
                 queue: create.queue.clone(),
-                task: create.request.task.clone(),
+                task: create.request.task(),
                 named: create.named,
                 since: self.wall(),
                 released: true,

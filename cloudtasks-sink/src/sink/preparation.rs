@@ -92,7 +92,7 @@ impl<R> Preparation<R> {
         // Ids of our own making are 32 or 64 hexadecimal characters, which need no check.
         let name = id.map_or_else(String::new, |id| format!("{}/tasks/{id}", queue.as_str()));
         let request = task.into_request(&queue, name);
-        let bytes = request.task.len();
+        let bytes = request.task_len();
         let checked = checked.and_then(|()| match self.largest {
             Some(limit) if bytes > limit => Err(TaskError::TooLarge { bytes, limit }),
             Some(_) | None => Ok(()),
@@ -128,7 +128,7 @@ fn reject_task(
     cause: Cause,
 ) -> Prepared {
     let rejected = Rejected::new(CONNECTOR, queue.as_str(), reason)
-        .payload(request.task)
+        .payload(request.task())
         .source(cause);
     Prepared::Reject(Box::new(rejected))
 }

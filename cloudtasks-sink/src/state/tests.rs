@@ -24,7 +24,7 @@ fn task(queue_id: &str, id: &str, named: Named, released: bool) -> StagedTask {
     let request = crate::Task::from(task).into_request(&queue(queue_id), name);
     StagedTask {
         queue: queue(queue_id),
-        task: request.task,
+        task: request.task(),
         named,
         since: SystemTime::UNIX_EPOCH + Duration::from_millis(1_796_000_000_123),
         released,

@@ -52,14 +52,31 @@ impl Dispatch {
         self.retries.as_ref().map_or(Ok(()), TaskRetries::check)
     }
 
-    pub(super) fn into_message(self, name: String, does: MessageType) -> proto::tasks::Task {
+    /// A task of which only this is said.
+    pub(super) fn into_rest(self) -> proto::tasks::Task {
         proto::tasks::Task {
-            name,
             schedule_time: self.schedule_at.map(timestamp),
             dispatch_deadline: self.deadline.map(span),
             retry_config: self.retries.map(TaskRetries::into_message),
-            message_type: Some(does),
             ..proto::tasks::Task::default()
+        }
+    }
+
+    /// Whether nothing is said.
+    pub(super) const fn is_default(&self) -> bool {
+        let Self {
+            schedule_at,
+            deadline,
+            retries,
+        } = self;
+        schedule_at.is_none() && deadline.is_none() && retries.is_none()
+    }
+
+    pub(super) fn into_message(self, name: String, does: MessageType) -> proto::tasks::Task {
+        proto::tasks::Task {
+            name,
+            message_type: Some(does),
+            ..self.into_rest()
         }
     }
 

@@ -56,10 +56,9 @@ impl Create {
 
     fn sink(&self, address: &str) -> Result<CloudTasksSink<u64>, Failure> {
         let body = Bytes::from(vec![b'x'; self.payload_bytes]);
-        let encode = move |_: &u64| {
-            let task = HttpTask::post("https://partner.example/orders")?.body(body.clone());
-            Ok::<_, Failure>(Some(task))
-        };
+        // As the documentation of tasks says to do for a URL that never changes.
+        let task = HttpTask::post("https://partner.example/orders")?;
+        let encode = move |_: &u64| Ok::<_, Failure>(Some(task.clone().body(body.clone())));
         let queue: QueueName = self.queue.parse()?;
         let mut builder = CloudTasksSink::builder(encode)
             .queue(queue)

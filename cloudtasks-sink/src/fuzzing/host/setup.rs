@@ -83,7 +83,7 @@ fn restored_state(setup: Setup, wall: SystemTime) -> Option<Restored<SinkState>>
         let create = create(&queue(number), 1_000 + u32::from(number), 0, number, true);
         StagedTask {
             queue: create.queue,
-            task: create.request.task,
+            task: create.request.task(),
             named: create.named,
             // Some of them a while ago, and some too long ago.
             since: wall - Duration::from_secs(8 * 3_600 * u64::from(number % 4)),

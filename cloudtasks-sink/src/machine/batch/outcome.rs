@@ -42,7 +42,7 @@ pub(super) fn verdicts(operation: &Operation, count: usize) -> Verdicts {
     }
     let created: Vec<String> = match &operation.result {
         Some(operation::Result::Response(response)) => {
-            names::of_created(&response.value).unwrap_or_default()
+            names::of_created(&response.value, count).unwrap_or_default()
         }
         Some(operation::Result::Error(_)) | None => Vec::new(),
     };

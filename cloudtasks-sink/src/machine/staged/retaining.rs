@@ -83,7 +83,7 @@ impl Machine {
         let task = KeptTask {
             task: StagedTask {
                 queue: create.queue.clone(),
-                task: create.request.task.clone(),
+                task: create.request.task(),
                 named: create.named,
                 since: record.release.unwrap_or(staged.cut).since,
                 released: true,

@@ -49,7 +49,7 @@ impl Machine {
             .filter_map(|(_, record)| match &record.target {
                 Target::Task(create) | Target::Refused(create, _) => Some(StagedTask {
                     queue: create.queue.clone(),
-                    task: create.request.task.clone(),
+                    task: create.request.task(),
                     named: create.named,
                     since: record.release.unwrap_or(staged.cut).since,
                     released: record.release.is_some(),

@@ -67,8 +67,8 @@ fn the_bytes_of_an_app_engine_task_are_those_of_the_interface_definition() {
     ]
     .concat();
     let decoded = |bytes: &[u8]| <proto::tasks::Task as prost::Message>::decode(bytes).unwrap();
-    assert_eq!(decoded(&sent.task), decoded(&task), "the same message");
-    assert_eq!(sent.task.len(), task.len(), "and nothing besides");
+    assert_eq!(decoded(&sent.task()), decoded(&task), "the same message");
+    assert_eq!(sent.task_len(), task.len(), "and nothing besides");
 }
 
 #[test]

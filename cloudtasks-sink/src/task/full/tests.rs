@@ -39,9 +39,9 @@ fn a_field_that_nobody_here_knows_reaches_the_service() {
     let task = FullTask::decode(bytes.clone()).unwrap();
     assert!(task.check(now(), None).is_ok());
     let request = crate::Task::from(task.clone()).into_request(&queue(), String::new());
-    assert_eq!(request.task, bytes);
+    assert_eq!(request.task(), bytes);
     let named = crate::Task::from(task).into_request(&queue(), "n".to_owned());
-    assert_eq!(named.task, [&b"\x0a\x01n"[..], &bytes].concat());
+    assert_eq!(named.task(), [&b"\x0a\x01n"[..], &bytes].concat());
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn a_name_is_the_sinks_to_give() {
     let again = FullTask::decode(task.encode_to_vec()).unwrap().unnamed();
     assert!(again.check(now(), None).is_ok());
     let request = crate::Task::from(again).into_request(&queue(), String::new());
-    assert_eq!(request.task, unnamed);
+    assert_eq!(request.task(), unnamed);
 }
 
 #[test]
