@@ -14,11 +14,11 @@ use std::sync::Arc;
 
 use connector_core::{
     Budget, DestinationResolver, Encode, Fail, FailureHandler, Fixed, Limits, Receipt, Restored,
+    WallClock,
 };
 use gcp_wire::{Connection, ConnectionOptions, Credentials, Endpoint, QueueName, Service};
 
-use crate::driver::clock::{self, WallClock};
-use crate::driver::{Driver, Shared};
+use crate::driver::{Driver, Shared, clock};
 use crate::error::BuildError;
 use crate::event;
 use crate::machine::Machine;

@@ -19,6 +19,7 @@ mod report;
 pub mod saved;
 pub mod shard;
 pub mod trace;
+pub mod wall_clock;
 
 pub use checkpoint::{Cause, Checkpoint, CheckpointError, Committed, Receipt, Resolver, Restored};
 pub use decode::Decode;
@@ -34,3 +35,4 @@ pub use report::Report;
 pub use saved::{SavedState, SavedStates, StateError, Versioned};
 pub use shard::shard;
 pub use trace::TraceContext;
+pub use wall_clock::WallClock;

@@ -4,12 +4,12 @@ mod assembly;
 
 use std::time::{Duration, SystemTime};
 
-use connector_core::{Budget, Limits, Restored};
+use connector_core::{Budget, Limits, Restored, WallClock};
 use gcp_wire::{Credentials, Endpoint, Service, SubscriptionName};
 
 use crate::{
     decode::DecodeFailure,
-    driver::{Driver, WallClock},
+    driver::Driver,
     error::BuildError,
     on_drop::OnDrop,
     settings::Settings,

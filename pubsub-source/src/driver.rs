@@ -12,7 +12,7 @@ mod request;
 mod response;
 mod verdict;
 
-pub(crate) use clock::{WallClock, now, wall};
+pub(crate) use clock::now;
 use fate::Farewell;
 pub(crate) use fate::Fate;
 pub(crate) use notices::tell_unread;

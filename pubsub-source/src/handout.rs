@@ -24,6 +24,14 @@ pub(crate) enum Pause {
     Empty,
 }
 
+/// Proof that the queue that was asked has a message to hand out.
+///
+/// Whoever takes one gives this up, so nobody takes what was not found. What is found stays until it
+/// is taken: between the two the queue is told nothing.
+#[derive(Debug)]
+#[must_use = "what was found is there to be taken"]
+pub(crate) struct Found(());
+
 /// At most one response's messages, taken in bulk so that the machine is locked once for all of
 /// them.
 ///
@@ -51,39 +59,41 @@ pub(crate) struct HandOut {
 }
 
 impl HandOut {
-    /// Whether there is a message to hand out.
+    /// Looks for a message to hand out.
     #[inline]
-    pub(crate) fn look_ahead(&self, now: Instant, revoked: u64) -> Result<(), Pause> {
+    pub(crate) fn look_ahead(&self, now: Instant, revoked: u64) -> Result<Found, Pause> {
         if self.messages.is_empty() {
             return Err(Pause::Empty);
         }
         if self.is_stale(now, revoked) {
             return Err(Pause::Stale);
         }
-        Ok(())
+        Ok(Found(()))
     }
 
-    /// Hands the next message out, which [`look_ahead`](Self::look_ahead) found, as a host knows it
-    /// who reads several splits.
+    /// Hands out the message that [`look_ahead`](Self::look_ahead) found, as a host knows it who
+    /// reads several splits.
     // It leaves its queue with the return value and is moved nowhere else on its way: it is as large
     // as two cache lines. The number of the split is written before, and only where there are
     // several: a part that was just written makes the move wait for it.
     #[inline]
-    pub(crate) fn take(&mut self, split: usize) -> Option<Message> {
-        let message = self.messages.front_mut()?;
+    pub(crate) fn take(&mut self, _: Found, split: usize) -> Message {
+        let Some(message) = self.messages.front_mut() else {
+            nothing_found()
+        };
         self.handed.push(message.delivery);
         self.left = plus(self.left, message);
         if split > 0 {
             message.delivery = message.delivery.of_split(split);
         }
-        self.messages.pop_front()
+        self.messages.pop_front().unwrap_or_else(|| nothing_found())
     }
 
     /// Hands the next message out.
     #[cfg(any(test, fuzzing, feature = "bench"))]
     pub(crate) fn pop(&mut self, now: Instant, revoked: u64) -> Result<Message, Pause> {
-        self.look_ahead(now, revoked)?;
-        self.take(0).ok_or(Pause::Empty)
+        let found = self.look_ahead(now, revoked)?;
+        Ok(self.take(found, 0))
     }
 
     /// Whether something of it may have been revoked or may have lapsed.
@@ -182,6 +192,12 @@ impl HandOut {
     pub(crate) fn waiting(&self) -> impl Iterator<Item = DeliveryId> + '_ {
         self.messages.iter().map(|message| message.delivery)
     }
+}
+
+/// An end of the stream would be the wrong word for it: nobody would look for what was lost.
+#[cold]
+fn nothing_found() -> ! {
+    unreachable!("what was found is taken before anything else is done with the queue")
 }
 
 fn plus(limits: Limits, message: &Message) -> Limits {

@@ -19,13 +19,13 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use connector_core::WallClock;
 use gcp_wire::{Connection, ConnectionOptions, Credentials, Endpoint, Service, SubscriptionName};
 
 use crate::{
     builder::SourceBuilder,
     creation::SubscriptionCreation,
     decode::DecodeFailure,
-    driver,
     error::BuildError,
     instance::instance,
     plan::SplitPlan,
@@ -196,7 +196,8 @@ impl Preparation {
             }));
         }
         // Pinned before anything else: what is published while the start is checked is not dropped.
-        let moment = driver::wall()
+        let moment = WallClock::default()
+            .now()
             .duration_since(SystemTime::UNIX_EPOCH)
             .unwrap_or_default();
         let wishes = Wishes {

@@ -1,10 +1,14 @@
 //! The handle that the host holds.
 
+mod contract;
+mod ending;
 mod joining;
 mod opening;
+mod pausing;
 mod pool;
 mod purse;
 mod shares;
+mod turns;
 
 pub(crate) use pool::{Pool, Room};
 pub(crate) use shares::{PAUSED_PART, Standing};
@@ -16,41 +20,40 @@ use std::{
     time::Duration,
 };
 
-use connector_core::{Checkpoint, CheckpointError, Committed, Decode, Epoch, Receipt};
-use futures::{Stream, future::join_all, stream::FusedStream};
+use connector_core::{Committed, Decode, Receipt, WallClock};
+use futures::{Stream, stream::FusedStream};
 use gcp_wire::SubscriptionName;
 
 use crate::{
     builder::SourceBuilder,
     decode::{DecodeFailure, Decoded},
     delivery::{DeliveryId, Disposition},
-    driver::{self, WallClock},
-    error::{SettleError, SourceError, driver_gone},
+    error::{SettleError, SourceError},
     message::Message,
     split::SplitReader,
-    state::SourceState,
     stats::Stats,
 };
-use joining::{joined, last_word};
-
-/// How much longer than its budget a close may take before the driver counts as gone.
-const GRACE: Duration = Duration::from_secs(1);
+use joining::joined;
+use turns::Turn;
 
 /// Pub/Sub subscriptions as one stream of messages whose acknowledgement follows the host's
 /// checkpoints.
 ///
 /// Reads one subscription ([`builder`](Self::builder)) or several
 /// ([`builder_of`](Self::builder_of)). Several take turns, one response each, so that none starves
-/// another; a checkpoint cuts all in one call; an error of one ends the source, and the others give
-/// back what they hold. Connects when it is first polled. An `Err` is the stream's last word:
-/// everything that may pass is retried inside.
+/// another; a checkpoint cuts all of them in the one call; an error of one ends the source, and the
+/// others give back what they hold.
+///
+/// Connects when it is first polled. An `Err` is the stream's last word: everything that may pass
+/// is retried inside.
 ///
 /// # Cancel safety
 ///
 /// A message leaves the source together with the `Ready` that carries it: dropping a future that
 /// waits for the next message, as `select!` does, loses nothing.
 ///
-/// Dropping the source gives back what was not committed, while the runtime lives; `close` waits.
+/// Dropping the source gives back what was not committed, as far as the runtime lives long enough;
+/// [`close`](Self::close) waits for it.
 pub struct PubsubSource {
     /// One per subscription, in the order of their names; never empty.
     splits: Vec<SplitReader>,
@@ -167,43 +170,6 @@ impl PubsubSource {
         self.splits.iter().for_each(SplitReader::forget_seen);
     }
 
-    /// Hands out nothing of a subscription until it is [resumed](Self::resume). Answers whether the
-    /// source reads it.
-    ///
-    /// For hosts that let the slowest input set the pace. Checkpoints go on as before: what was
-    /// handed out is settled by its epochs' commits, and its leases are extended. What is fetched
-    /// meanwhile stays leased, up to [`paused_limit`](SourceBuilder::paused_limit).
-    ///
-    /// Beyond that limit, or when another subscription of the source finds no room in the buffer
-    /// (the one that holds most first), the subscription is *parked*: its streams are closed, and
-    /// what was not handed out is given back for others to have, each message at the cost of one
-    /// delivery attempt. A parked subscription is not watched either: that it was deleted meanwhile
-    /// shows when it is resumed.
-    pub fn pause(&mut self, subscription: &SubscriptionName) -> bool {
-        let split = self.split_of(subscription);
-        split.map(SplitReader::pause).is_some()
-    }
-
-    /// Hands out a subscription's messages again. Answers whether the source reads it.
-    ///
-    /// What was fetched before and during the pause comes first, as long as it is still ours.
-    pub fn resume(&mut self, subscription: &SubscriptionName) -> bool {
-        let split = self.split_of(subscription);
-        split.map(SplitReader::resume).is_some()
-    }
-
-    /// Whether a subscription of this source is paused.
-    #[must_use]
-    pub fn is_paused(&self, subscription: &SubscriptionName) -> bool {
-        let mut splits = self.splits.iter();
-        splits.any(|split| split.subscription() == subscription && split.is_paused())
-    }
-
-    fn split_of(&mut self, subscription: &SubscriptionName) -> Option<&mut SplitReader> {
-        let mut splits = self.splits.iter_mut();
-        splits.find(|split| split.subscription() == subscription)
-    }
-
     /// What the source has done and holds, over all its subscriptions.
     ///
     /// What each of them counts for itself adds up. Snapshots and commits are the source's, and
@@ -227,109 +193,6 @@ impl PubsubSource {
     pub fn subscriptions(&self) -> impl Iterator<Item = &SubscriptionName> + '_ {
         self.splits.iter().map(SplitReader::subscription)
     }
-
-    /// Fetches nothing more: the stream ends once what was fetched has been handed out.
-    ///
-    /// For a host that stops in good order: it goes on until the stream ends, takes a last
-    /// checkpoint, commits it, awaits the receipt and [closes](Self::close) the source. Checkpoints
-    /// work as before after the end. What the service still sends, and what is fetched of a paused
-    /// subscription, is given back for others to have. A host that wants none of what is fetched
-    /// closes the source instead, which gives it back.
-    pub fn stop(&mut self) {
-        self.splits.iter_mut().for_each(SplitReader::stop);
-    }
-
-    /// Ends the source: finishes what was committed, and gives everything else back, so that
-    /// another subscriber gets it at once.
-    ///
-    /// Takes at most `close_budget`, 5 s by default, for all subscriptions together. Giving back
-    /// counts as a delivery attempt on a subscription with a dead-letter policy. After this the
-    /// stream ends, and every call answers `Closed`.
-    ///
-    /// # Errors
-    ///
-    /// [`SourceError::CloseTimedOut`] when something was not confirmed in time, and the source's
-    /// terminal error if the stream did not give it before.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future does not stop the closing.
-    pub async fn close(&mut self) -> Result<(), SourceError> {
-        self.splits.iter_mut().for_each(SplitReader::close);
-        let ends: Vec<_> = self.splits.iter().map(SplitReader::driver_ended).collect();
-        let ends = ends.into_iter().map(|mut ended| async move {
-            // The sender lives in what the handle shares with its driver.
-            drop(ended.wait_for(|ended| *ended).await);
-        });
-        let limit = self.close_budget.saturating_add(GRACE);
-        let waited = tokio::time::timeout(limit, join_all(ends)).await;
-        self.ended = true;
-        match (last_word(&mut self.splits), waited) {
-            (Some(error), _) => Err(error),
-            (None, Ok(_)) => Ok(()),
-            (None, Err(_)) => Err(SourceError::DriverGone {
-                cause: driver_gone(),
-            }),
-        }
-    }
-
-    /// Waits for a message; answers the split that has one.
-    #[inline]
-    fn poll_split(&mut self, cx: &Context<'_>) -> Poll<Option<Result<usize, SourceError>>> {
-        if self.ended {
-            return Poll::Ready(None);
-        }
-        let mut live = false;
-        for _ in 0..self.splits.len() {
-            let at = self.turn;
-            let split = &mut self.splits[at];
-            match split.poll_ready(cx) {
-                Poll::Ready(true) => {
-                    // The last of a response: the next one is another's.
-                    if split.is_at_last() {
-                        self.pass_on();
-                    }
-                    return Poll::Ready(Some(Ok(at)));
-                }
-                Poll::Pending => live = true,
-                // An error of one is the source's; whoever only follows it has none.
-                Poll::Ready(false) => {
-                    if let Some(error) = last_word(&mut self.splits) {
-                        self.ended = true;
-                        return Poll::Ready(Some(Err(error)));
-                    }
-                }
-            }
-            self.pass_on();
-        }
-        if live {
-            return Poll::Pending;
-        }
-        self.ended = true;
-        Poll::Ready(None)
-    }
-
-    /// One response of a split, then one of the next.
-    fn pass_on(&mut self) {
-        self.turn = (self.turn + 1) % self.splits.len();
-    }
-
-    /// A source with a split that has ended answers nothing else any more.
-    fn refuse_when_closed(&self) -> Result<(), CheckpointError> {
-        let closed = self.splits.iter().find_map(SplitReader::closed);
-        closed.map_or(Ok(()), |cause| Err(CheckpointError::Closed { cause }))
-    }
-
-    fn cut(&mut self, epoch: Epoch) -> Result<SourceState, CheckpointError> {
-        self.refuse_when_closed()?;
-        let now = driver::now();
-        let mut states = Vec::with_capacity(self.splits.len());
-        for split in &mut self.splits {
-            // All of them are at the same epoch, so either all refuse this one or none does.
-            states.push(split.snapshot(now, epoch)?);
-        }
-        SourceState::join(states).ok_or_else(CheckpointError::driver_gone)
-    }
 }
 
 impl Stream for PubsubSource {
@@ -340,40 +203,16 @@ impl Stream for PubsubSource {
         let budget = ready!(tokio::task::coop::poll_proceed(cx));
         let found = ready!(self.poll_split(cx));
         budget.made_progress();
-        match found {
-            Some(Ok(split)) => Poll::Ready(self.splits[split].take(split).map(Ok)),
-            Some(Err(error)) => Poll::Ready(Some(Err(error))),
-            None => Poll::Ready(None),
-        }
+        Poll::Ready(found.map(|turn| {
+            let Turn { split, found } = turn?;
+            Ok(self.splits[split].take(found, split))
+        }))
     }
 }
 
 impl FusedStream for PubsubSource {
     fn is_terminated(&self) -> bool {
         self.ended
-    }
-}
-
-impl Checkpoint for PubsubSource {
-    type State = SourceState;
-
-    fn snapshot(&mut self, epoch: Epoch) -> Receipt<SourceState> {
-        match self.cut(epoch) {
-            Ok(state) => Receipt::ready(state.taken_at(self.wall.now())),
-            Err(error) => Receipt::failed(error),
-        }
-    }
-
-    fn commit(&mut self, epoch: Epoch) -> Receipt<Committed> {
-        if let Err(error) = self.refuse_when_closed() {
-            return Receipt::failed(error);
-        }
-        let now = driver::now();
-        joined(self.splits.iter().map(|split| split.commit(now, epoch)))
-    }
-
-    fn abort(&mut self, epoch: Epoch) {
-        self.splits.iter().for_each(|split| split.abort(epoch));
     }
 }
 

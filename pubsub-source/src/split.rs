@@ -16,7 +16,7 @@ use crate::{
     delivery::{DeliveryId, Disposition},
     driver,
     error::{SettleError, SourceError},
-    handout::{HandOut, Pause},
+    handout::{Found, HandOut, Pause},
     message::Message,
     shared::Shared,
     state::SourceState,
@@ -57,12 +57,12 @@ impl SplitReader {
         &self.subscription
     }
 
-    /// Waits for a message to [`take`](Self::take); answers false once the split has ended, for
+    /// Waits for a message to [`take`](Self::take); answers `None` once the split has ended, for
     /// whatever reason.
     #[inline]
-    pub(crate) fn poll_ready(&mut self, cx: &Context<'_>) -> Poll<bool> {
+    pub(crate) fn poll_ready(&mut self, cx: &Context<'_>) -> Poll<Option<Found>> {
         if self.ended {
-            return Poll::Ready(false);
+            return Poll::Ready(None);
         }
         if self.paused {
             return self.poll_end(cx);
@@ -73,7 +73,7 @@ impl SplitReader {
         loop {
             let now = driver::now();
             match self.out.look_ahead(now, self.shared.revoked()) {
-                Ok(()) => return Poll::Ready(true),
+                Ok(found) => return Poll::Ready(Some(found)),
                 Err(Pause::Empty) if !self.started => self.start(now),
                 Err(Pause::Empty | Pause::Stale) => {}
             }
@@ -97,7 +97,7 @@ impl SplitReader {
                 }
                 Ok(Poll::Ready(false)) | Err(_) => {
                     self.ended = true;
-                    return Poll::Ready(false);
+                    return Poll::Ready(None);
                 }
             }
         }
@@ -105,8 +105,8 @@ impl SplitReader {
 
     /// Hands out the message that [`poll_ready`](Self::poll_ready) found, as the host knows it.
     #[inline]
-    pub(crate) fn take(&mut self, split: usize) -> Option<Message> {
-        self.out.take(split)
+    pub(crate) fn take(&mut self, found: Found, split: usize) -> Message {
+        self.out.take(found, split)
     }
 
     /// Whether this task has asked before and was not woken since, so that there is no need to ask
@@ -117,7 +117,7 @@ impl SplitReader {
     }
 
     /// What a paused split still has to tell: its end. And it drops what was revoked meanwhile.
-    fn poll_end(&mut self, cx: &Context<'_>) -> Poll<bool> {
+    fn poll_end(&mut self, cx: &Context<'_>) -> Poll<Option<Found>> {
         let now = driver::now();
         if !self.out.is_stale(now, self.shared.revoked()) && self.is_asleep(cx) {
             return Poll::Pending;
@@ -138,7 +138,7 @@ impl SplitReader {
             return Poll::Pending;
         }
         self.ended = true;
-        Poll::Ready(false)
+        Poll::Ready(None)
     }
 
     pub(crate) fn pause(&mut self) {

@@ -2,11 +2,10 @@
 
 use std::time::{Duration, SystemTime};
 
-use connector_core::Limits;
+use connector_core::{Limits, WallClock};
 
 use super::SinkBuilder;
 use crate::delivery::Delivery;
-use crate::driver::clock::WallClock;
 use crate::error::BuildError;
 use crate::options::Options;
 

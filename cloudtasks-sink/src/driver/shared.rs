@@ -4,11 +4,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 
 use connector_core::ledger::CommitId;
-use connector_core::{CheckpointError, Committed, Epoch, Member, Receipt};
+use connector_core::{CheckpointError, Committed, Epoch, Member, Receipt, WallClock};
 use futures::task::AtomicWaker;
 use tokio::sync::Notify;
 
-use super::clock::WallClock;
 use super::receipts::Receipts;
 use crate::SinkError;
 use crate::event;

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use connector_core::Limits;
 
-use super::HandOut;
+use super::{Found, HandOut};
 use crate::{
     decode::Tally,
     delivery::DeliveryId,
@@ -62,10 +62,12 @@ impl InHand {
 }
 
 impl HandOut {
-    /// Takes the next message, which [`look_ahead`](Self::look_ahead) found, to hand out its
-    /// records. It is part of no epoch until [`finish`](Self::finish).
-    pub(crate) fn take_in_hand(&mut self) -> Option<Opened> {
-        let message = self.messages.pop_front()?;
+    /// Takes the message that [`look_ahead`](Self::look_ahead) found, to hand out its records. It is
+    /// part of no epoch until [`finish`](Self::finish).
+    pub(crate) fn take_in_hand(&mut self, _: Found) -> Opened {
+        let Some(message) = self.messages.pop_front() else {
+            super::nothing_found()
+        };
         let skip = self.begun.remove(&message.delivery).unwrap_or(0);
         debug_assert!(self.in_hand.is_none(), "one message at a time");
         self.in_hand = Some(InHand {
@@ -77,14 +79,14 @@ impl HandOut {
             records: skip,
             told: skip > 0,
         });
-        Some(Opened { message, skip })
+        Opened { message, skip }
     }
 
     /// Takes the next message to hand out its records.
     #[cfg(any(test, fuzzing))]
     pub(crate) fn open(&mut self, now: Instant, revoked: u64) -> Result<Opened, super::Pause> {
-        self.look_ahead(now, revoked)?;
-        self.take_in_hand().ok_or(super::Pause::Empty)
+        let found = self.look_ahead(now, revoked)?;
+        Ok(self.take_in_hand(found))
     }
 
     /// The message in hand, if it is still ours.

@@ -4,7 +4,7 @@ use std::task::{Context, Poll, ready};
 
 use gcp_wire::SubscriptionName;
 
-use super::PubsubSource;
+use super::{PubsubSource, turns::Turn};
 use crate::{
     decode::DecodeFailure,
     error::SourceError,
@@ -19,17 +19,15 @@ impl PubsubSource {
         &mut self,
         cx: &Context<'_>,
     ) -> Poll<Option<Result<Opened, SourceError>>> {
-        let split = match ready!(self.poll_split(cx)) {
-            Some(Ok(split)) => split,
+        let Turn { split, found } = match ready!(self.poll_split(cx)) {
+            Some(Ok(turn)) => turn,
             Some(Err(error)) => return Poll::Ready(Some(Err(error))),
             None => return Poll::Ready(None),
         };
         self.opened = split;
-        let opened = self.splits[split].open().map(|mut opened| {
-            opened.message.delivery = opened.message.delivery.of_split(split);
-            opened
-        });
-        Poll::Ready(opened.map(Ok))
+        let mut opened = self.splits[split].open(found);
+        opened.message.delivery = opened.message.delivery.of_split(split);
+        Poll::Ready(Some(Ok(opened)))
     }
 
     pub(crate) fn decode_failure(&self) -> DecodeFailure {

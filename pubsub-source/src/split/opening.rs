@@ -4,13 +4,13 @@ use super::SplitReader;
 use crate::{
     driver,
     error::SourceError,
-    handout::{HandOut, Opened},
+    handout::{Found, HandOut, Opened},
 };
 
 impl SplitReader {
     /// Opens the message that [`poll_ready`](Self::poll_ready) found, to hand out its records.
-    pub(crate) fn open(&mut self) -> Option<Opened> {
-        self.out.take_in_hand()
+    pub(crate) fn open(&mut self, found: Found) -> Opened {
+        self.out.take_in_hand(found)
     }
 
     pub(crate) fn out(&mut self) -> &mut HandOut {
