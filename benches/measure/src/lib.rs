@@ -12,7 +12,7 @@ mod usage;
 
 pub use latencies::Latencies;
 pub use meter::Meter;
-pub use report::{Flags, Measured};
+pub use report::{Flags, Measured, nothing_in, period, span};
 pub use runtime::{now, on_threads};
 pub use usage::Usage;
 

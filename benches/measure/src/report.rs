@@ -16,7 +16,7 @@ pub struct Flags {
     #[arg(long)]
     pub endpoint: Option<String>,
     /// How long to measure.
-    #[arg(long, default_value_t = 10.0)]
+    #[arg(long, default_value_t = 10.0, value_parser = period)]
     pub secs: f64,
     /// Ends after so many messages, and not after a time; without a warm-up. For counting
     /// instructions, of which a given time would be no measure.
@@ -26,7 +26,7 @@ pub struct Flags {
     #[arg(long, default_value_t = 1)]
     pub threads: usize,
     /// Seconds before the measurement begins.
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, default_value_t = 1.0, value_parser = span)]
     pub warm_up: f64,
 }
 
@@ -54,6 +54,30 @@ impl Flags {
     pub fn enough(&self) -> u64 {
         self.messages.unwrap_or(u64::MAX)
     }
+}
+
+/// Reads a number of seconds, which may be none.
+///
+/// # Errors
+///
+/// When it is no number, or none of seconds that a clock can count.
+pub fn span(text: &str) -> Result<f64, Failure> {
+    let seconds: f64 = text.parse()?;
+    Duration::try_from_secs_f64(seconds)?;
+    Ok(seconds)
+}
+
+/// Reads a number of seconds that is more than nothing.
+///
+/// # Errors
+///
+/// As [`span`], and for nothing.
+pub fn period(text: &str) -> Result<f64, Failure> {
+    let seconds = span(text)?;
+    if Duration::from_secs_f64(seconds).is_zero() {
+        return Err("longer than nothing is needed".into());
+    }
+    Ok(seconds)
 }
 
 /// What was measured. The names are a promise to scripts.
@@ -111,13 +135,22 @@ pub struct Measured {
     pub errors: u64,
 }
 
+/// A client without a server waits in silence: this is what is said for it.
+#[must_use]
+pub fn nothing_in(seconds: f64) -> Failure {
+    format!("nothing came through in {seconds:.1} s: is there a server at the endpoint?").into()
+}
+
 impl Measured {
     /// Prints the line.
     ///
     /// # Errors
     ///
-    /// When it cannot be written.
+    /// When nothing came through, of which there is no cost to tell; when the line cannot be written.
     pub fn print(self) -> Result<(), Failure> {
+        if self.messages == 0 {
+            return Err(nothing_in(self.seconds));
+        }
         let percentiles = self.latencies.percentiles();
         let cpu_seconds = self.after.cpu_seconds - self.before.cpu_seconds;
         #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53")]

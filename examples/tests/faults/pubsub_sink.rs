@@ -2,10 +2,11 @@
 
 use std::{collections::BTreeSet, error::Error};
 
+use connector_core::BoxError;
 use gcp_emulator::{Emulator, Method, pubsub::proto::PubsubMessage};
 use pubsub_sink::{
     Delivery, Endpoint, MissingTopics, PublishMessage, PubsubDeadLetterQueue, PubsubSink,
-    SinkError, TopicCreation,
+    SinkBuilder, SinkError, TopicCreation,
 };
 
 use crate::{
@@ -56,19 +57,36 @@ fn stored(emulator: &Emulator) -> BTreeSet<usize> {
     }
 }
 
-async fn publishes(column: &'static str, trouble: Trouble) {
+/// A server that has these topics.
+fn server(topics: &[&str]) -> Emulator {
     let emulator = Emulator::builder().require_routing_header(true).start();
+    for topic in topics {
+        emulator.create_topic(topic).unwrap();
+    }
+    emulator
+}
+
+/// A sink that publishes what `encode` makes of its records.
+fn sink(
+    endpoint: &Endpoint,
+    encode: impl FnMut(&usize) -> Result<Option<PublishMessage>, BoxError> + Send + 'static,
+) -> SinkBuilder<usize> {
+    PubsubSink::builder(encode)
+        .topic(TOPIC.parse().unwrap())
+        .endpoint(endpoint.clone())
+}
+
+async fn publishes(column: &'static str, trouble: Trouble) {
     let staged = column == "publish_staged";
-    let (method, missing) = match column {
+    let (method, missing, topics) = match column {
         "create_topic" => (
             Method::CreateTopic,
             MissingTopics::Create(TopicCreation::default()),
+            &[][..],
         ),
-        _ => (Method::Publish, MissingTopics::default()),
+        _ => (Method::Publish, MissingTopics::default(), &[TOPIC][..]),
     };
-    if column != "create_topic" {
-        emulator.create_topic(TOPIC).unwrap();
-    }
+    let emulator = server(topics);
     let endpoint = Endpoint::in_memory(emulator.dialer());
     let delivery = if staged {
         Delivery::Staged
@@ -76,9 +94,8 @@ async fn publishes(column: &'static str, trouble: Trouble) {
         Delivery::Flush
     };
     let build = move |restored| {
-        PubsubSink::builder(|number: &usize| Ok(Some(PublishMessage::new(number.to_string()))))
-            .topic(TOPIC.parse().unwrap())
-            .endpoint(endpoint.clone())
+        let encode = |number: &usize| Ok(Some(PublishMessage::new(number.to_string())));
+        sink(&endpoint, encode)
             .delivery(delivery)
             .missing_topics(missing.clone())
             .restore(restored)
@@ -112,28 +129,24 @@ fn stored_or_rejected(emulator: &Emulator) -> BTreeSet<usize> {
 
 /// A sink whose dead letters have a topic, at which their queue looks when it begins.
 async fn dead_letters(column: &'static str, trouble: Trouble) {
-    let emulator = Emulator::builder().require_routing_header(true).start();
-    for topic in [TOPIC, REJECTED] {
-        emulator.create_topic(topic).unwrap();
-    }
+    let emulator = server(&[TOPIC, REJECTED]);
     let endpoint = Endpoint::in_memory(emulator.dialer());
     let build = move |restored| {
         let queue = PubsubDeadLetterQueue::builder(REJECTED.parse().unwrap())
             .endpoint(endpoint.clone())
             .build();
-        PubsubSink::builder(|number: &usize| {
+        let encode = |number: &usize| {
             let message = PublishMessage::new(number.to_string());
             Ok(Some(match is_rejected(*number) {
                 true => message.attribute("goog-x", "which the service reserves"),
                 false => message,
             }))
-        })
-        .topic(TOPIC.parse().unwrap())
-        .endpoint(endpoint.clone())
-        .on_rejected(queue.unwrap())
-        .restore(restored)
-        .build()
-        .unwrap()
+        };
+        sink(&endpoint, encode)
+            .on_rejected(queue.unwrap())
+            .restore(restored)
+            .build()
+            .unwrap()
     };
     let case = Case {
         emulator,

@@ -83,10 +83,7 @@ async fn a_dropped_source_that_could_not_give_everything_back_says_so() {
     world.emulator.faults().add(deaf);
     drop(source);
     tokio::time::sleep(SECOND * 10).await;
-    let lines = loud.matching("ended before the service confirmed everything");
-    let [line] = &lines[..] else {
-        panic!("{:?}", loud.lines())
-    };
+    let line = loud.only("ended before the service confirmed everything");
     assert!(line.contains("releases=10"), "{line}");
 }
 
@@ -108,10 +105,7 @@ async fn a_seen_window_that_is_too_small_for_its_state_says_how_many_ids_it_lost
     nothing_for(&mut source, SECOND * 60).await;
     let stats = source.stats();
     assert_eq!((stats.seen_overflowed, stats.recognised), (2, 3));
-    let lines = loud.matching("The seen window is full");
-    let [line] = &lines[..] else {
-        panic!("{:?}", loud.lines())
-    };
+    let line = loud.only("The seen window is full");
     assert!(
         line.contains("ids=2") && line.contains("seen_limit=3"),
         "{line}"
@@ -136,13 +130,11 @@ async fn a_source_that_finds_no_room_in_a_shared_budget_names_who_has_it() {
     tokio::time::sleep(SECOND).await;
     read(&mut other, 1).await;
     tokio::time::sleep(SECOND * 9).await;
-    let named = |line: &String| line.contains("holder=\"the stuck one\"");
-    assert_eq!(loud.lines().iter().filter(|line| named(line)).count(), 0);
+    let holder = "holder=\"the stuck one\"";
+    assert!(loud.matching(holder).is_empty(), "{:?}", loud.lines());
     tokio::time::sleep(SECOND * 60).await;
-    let lines: Vec<String> = loud.lines().into_iter().filter(named).collect();
-    let [line] = &lines[..] else {
-        panic!("told once per wait and source: {lines:?}")
-    };
+    // Once per wait and source.
+    let line = loud.only(holder);
     assert!(
         line.contains("s12") && line.contains("messages=80"),
         "{line}"

@@ -64,4 +64,11 @@ impl Loud {
         lines.retain(|line| line.contains(what));
         lines
     }
+
+    /// The line that says this, which is the only one to.
+    pub fn only(&self, what: &str) -> String {
+        let [line] = <[String; 1]>::try_from(self.matching(what))
+            .unwrap_or_else(|others| panic!("{what:?} in {others:?} of {:?}", self.lines()));
+        line
+    }
 }

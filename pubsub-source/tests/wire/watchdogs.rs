@@ -4,10 +4,27 @@ use std::time::Duration;
 
 use connector_core::{Checkpoint, Epoch};
 use gcp_emulator::{Code, Fault, Method, Rule};
+use pubsub_source::PubsubSource;
 
 use crate::{listening::listen, log::Loud, world::*};
 
 const SECOND: Duration = Duration::from_secs(1);
+
+/// Takes a checkpoint after each interval, in seconds, and expects that so many lines say `what` by
+/// then.
+async fn seal_at<const N: usize>(
+    source: &mut PubsubSource,
+    intervals: [(u32, usize); N],
+    loud: &Loud,
+    what: &str,
+) {
+    for (epoch, (interval, lines)) in (1..).zip(intervals) {
+        nothing_for(source, SECOND * interval).await;
+        seal(source, epoch).await;
+        nothing_for(source, SECOND / 10).await;
+        assert_eq!(loud.matching(what).len(), lines, "after epoch {epoch}");
+    }
+}
 
 #[tokio::test(start_paused = true)]
 async fn a_late_checkpoint_is_told_once_and_shows_as_the_age_of_what_is_held() {
@@ -78,15 +95,11 @@ async fn checkpoints_that_are_far_apart_for_max_hold_are_told_before_anything_is
     let _listening = listen(loud.clone());
     let world = World::new();
     let mut source = world.source().max_hold(SECOND * 120).build().unwrap();
-    let told = |loud: &Loud| loud.matching("Checkpoints are so far apart");
+    let far_apart = "Checkpoints are so far apart";
     nothing_for(&mut source, SECOND).await;
-    for (epoch, interval, lines) in [(1, 1, 0), (2, 59, 0), (3, 61, 1), (4, 70, 1), (5, 10, 1)] {
-        nothing_for(&mut source, SECOND * interval).await;
-        seal(&mut source, epoch).await;
-        nothing_for(&mut source, SECOND / 10).await;
-        assert_eq!(told(&loud).len(), lines, "after epoch {epoch}");
-    }
-    let line = &told(&loud)[0];
+    let intervals = [(1, 0), (59, 0), (61, 1), (70, 1), (10, 1)];
+    seal_at(&mut source, intervals, &loud, far_apart).await;
+    let line = loud.only(far_apart);
     assert!(
         line.contains("interval=61") && line.contains("max_hold=120s"),
         "{line}"
@@ -102,13 +115,10 @@ async fn a_host_that_never_commits_is_told_before_anything_is_given_back() {
     world.publish(0..5);
     let mut source = world.source().build().unwrap();
     read(&mut source, 5).await;
-    let told = |loud: &Loud| loud.matching("none is committed");
-    for (epoch, lines) in [(1, 0), (2, 0), (3, 1), (4, 1)] {
-        seal(&mut source, epoch).await;
-        nothing_for(&mut source, SECOND * 31).await;
-        assert_eq!(told(&loud).len(), lines, "after epoch {epoch}");
-    }
-    let line = &told(&loud)[0];
+    let uncommitted = "none is committed";
+    let intervals = [(1, 0), (31, 0), (31, 1), (31, 1)];
+    seal_at(&mut source, intervals, &loud, uncommitted).await;
+    let line = loud.only(uncommitted);
     assert!(
         line.contains("checkpoints=3") && line.contains("unacknowledged=5"),
         "{line}"

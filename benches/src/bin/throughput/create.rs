@@ -38,7 +38,7 @@ pub(crate) struct Create {
     #[arg(long)]
     named: bool,
     /// How long the started server takes for each request, with 100 streams per connection.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, conflicts_with = "endpoint")]
     server_delay_ms: u64,
 }
 

@@ -4,7 +4,7 @@ use std::pin::Pin;
 
 use connector_core::Receipt;
 use futures::{FutureExt, Sink, StreamExt as _, future::poll_fn, stream::FuturesUnordered};
-use measure::{Failure, Flags, Latencies, Measured, Usage, now};
+use measure::{Failure, Flags, Latencies, Measured, Usage, nothing_in, now};
 
 /// A sink under measurement.
 pub(crate) trait Driven: Sink<u64> + Unpin {
@@ -39,13 +39,19 @@ where
     let warm = flags.before();
     let whole = warm + flags.lasting();
     let start = now();
+    let end = tokio::time::sleep(whole);
+    tokio::pin!(end);
     let mut began = None;
     let mut latencies = Latencies::default();
     let mut receipts = FuturesUnordered::new();
     let (mut number, mut held_max, mut errors) = (0_u64, 0_u64, 0_u64);
     loop {
-        let ready = poll_fn(|cx| Pin::new(&mut sink).poll_ready(cx)).await;
-        ready.map_err(Into::into)?;
+        tokio::select! {
+            biased;
+            ready = poll_fn(|cx| Pin::new(&mut sink).poll_ready(cx)) => ready.map_err(Into::into)?,
+            // Only where the sink has no room: one without a server never has any again.
+            () = &mut end => break,
+        }
         if number.is_multiple_of(sampled) {
             while let Some(done) = receipts.next().now_or_never().flatten() {
                 match done {
@@ -73,9 +79,14 @@ where
         }
         number += 1;
     }
-    let (since, done_before, before) = began.ok_or("the warm-up is longer than the run")?;
+    let (since, done_before, before) =
+        began.ok_or_else(|| nothing_in(start.elapsed().as_secs_f64()))?;
     let seconds = since.elapsed().as_secs_f64();
     let (messages, after) = (sink.done() - done_before, Usage::now()?);
+    if messages == 0 {
+        // Closing would wait for what nobody takes.
+        return Err(nothing_in(seconds));
+    }
     let closed = poll_fn(|cx| Pin::new(&mut sink).poll_close(cx)).await;
     closed.map_err(Into::into)?;
     Measured {

@@ -5,7 +5,7 @@ use std::{num::NonZeroU32, time::Duration};
 use clap::Args;
 use connector_core::{Checkpoint, Epoch};
 use futures::{FutureExt, StreamExt as _, future::poll_fn, stream::FuturesUnordered};
-use measure::{Failure, Flags, Latencies, Measured, Usage, now};
+use measure::{Failure, Flags, Latencies, Measured, Usage, now, period};
 use pubsub_source::{Endpoint, PubsubSource};
 use tokio::time::MissedTickBehavior;
 
@@ -20,10 +20,10 @@ pub(crate) struct Receive {
     #[arg(long, default_value = "projects/demo-project/subscriptions/flood")]
     subscription: String,
     /// Seconds between checkpoints.
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, default_value_t = 1.0, value_parser = period)]
     checkpoint_secs: f64,
     /// The same under another name: acknowledgements are held for so long.
-    #[arg(long)]
+    #[arg(long, value_parser = period, conflicts_with = "checkpoint_secs")]
     hold_secs: Option<f64>,
     /// The source's `outstanding`. Default: the source's own, or what `--hold-secs` at `--rate` needs.
     #[arg(long)]
@@ -31,17 +31,17 @@ pub(crate) struct Receive {
     /// The source's `first_outstanding`. Default: the source's own.
     #[arg(long)]
     first_outstanding: Option<usize>,
-    /// Messages per second that the server sends.
+    /// Messages per second that the started server sends, or that another one is known to send.
     #[arg(long)]
     rate: Option<NonZeroU32>,
     /// Pull streams.
     #[arg(long, default_value_t = 1)]
     streams: usize,
     /// Bytes of a payload, of the started server.
-    #[arg(long, default_value_t = 16)]
+    #[arg(long, default_value_t = 16, conflicts_with = "endpoint")]
     payload_bytes: usize,
     /// Messages per response, of the started server.
-    #[arg(long, default_value_t = 100)]
+    #[arg(long, default_value_t = 100, conflicts_with = "endpoint")]
     per_response: usize,
 }
 
