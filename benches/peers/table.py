@@ -3,7 +3,7 @@
 import re
 
 from results import SPREAD, Results
-from work import FLOOR, OURS, PEERS, WORK, goals
+from work import FLOOR, OFFICIAL, OURS, PEERS, WORK, goals
 
 
 def sure(pair_spread):
@@ -78,9 +78,9 @@ def goals_table(runs):
     results, rows = Results(runs), []
     for goal in goals():
         try:
-            value, value_spread = goal.figure(results)
+            value, value_spread = goal.figure(results, OURS)
         except (KeyError, ValueError):
-            rows.append([goal.title, goal.text, "not measured", ""])
+            rows.append([goal.title, goal.text, "not measured", "", "", ""])
             continue
         met = value >= goal.bound if goal.above else value <= goal.bound
         if value_spread is None:
@@ -89,8 +89,26 @@ def goals_table(runs):
             verdict = "inconclusive"
         else:
             verdict = "yes" if met else f"**no**, {abs(value / goal.bound - 1) * 100:.0f} % off"
-        rows.append([goal.title, goal.text, goal.shown.format(value) + doubt(value_spread), verdict])
-    return grid(["work", "goal", "measured", "met"], rows)
+        others = [contender for contender in goal.contenders() if contender in PEERS]
+        official = [contender for contender in others if contender in OFFICIAL]
+        peers = [contender for contender in others if contender not in OFFICIAL]
+        measured = goal.shown.format(value) + doubt(value_spread)
+        rows.append([goal.title, goal.text, measured, verdict, best(results, goal, peers), best(results, goal, official)])
+    return grid(["work", "goal", "ours", "met", "best peer", "official SDK"], rows)
+
+
+def best(results, goal, contenders):
+    """The best of these, with its name."""
+    figures = []
+    for contender in contenders:
+        try:
+            figures.append((*goal.figure(results, contender), contender))
+        except KeyError:
+            continue
+    if not figures:
+        return "failed" if contenders else "–"
+    value, value_spread, contender = (max if goal.above else min)(figures, key=lambda figure: figure[0])
+    return f"{contender}: {goal.shown.format(value)}{doubt(value_spread)}"
 
 
 def sections(data):
