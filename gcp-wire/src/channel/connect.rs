@@ -132,6 +132,11 @@ trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
 impl Connector {
+    /// What a server may send on a connection before it is read, in bytes.
+    pub(super) const fn connection_window(&self) -> u32 {
+        self.windows.connection
+    }
+
     pub(super) fn new(endpoint: Endpoint, options: &ConnectionOptions, windows: Windows) -> Self {
         let keepalive = options.keepalive.filter(|_| !endpoint.is_emulator());
         Self {

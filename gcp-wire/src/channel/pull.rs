@@ -307,6 +307,20 @@ impl PullStream {
         self.link.meter.is_dry()
     }
 
+    /// The bytes that the stream's connection has received so far, for all of its streams and below
+    /// TLS. They begin anew with a new connection.
+    #[must_use]
+    pub fn received(&self) -> u64 {
+        self.link.meter.received()
+    }
+
+    /// The flow-control window of the stream's connection, in bytes: what the server may send on it,
+    /// for all of its streams, before it is read.
+    #[must_use]
+    pub fn connection_window(&self) -> u32 {
+        self.shared.connector.connection_window()
+    }
+
     /// Sends an empty request, which keeps the stream from being closed as idle and is answered.
     ///
     /// # Errors

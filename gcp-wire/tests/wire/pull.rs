@@ -129,6 +129,8 @@ async fn a_stream_opens_without_headers_and_its_first_request_is_there() {
     let minute = Duration::from_secs(60);
     assert!(tokio::time::timeout(minute, stream.next()).await.is_err());
     assert!(stream.is_drained());
+    assert!(stream.received() > 0, "the settings of the connection");
+    assert!(stream.connection_window() > gcp_wire::channel::PULL_WINDOW);
     stream.ping().unwrap();
     let (_, _, ping) = soon(seen.recv()).await.unwrap();
     assert_eq!(ping, StreamingPullRequest::default());

@@ -124,7 +124,7 @@ impl Pull {
     /// `None` when the driver gave the stream up and knows its end.
     async fn read(&mut self, mut stream: PullStream) -> Option<StreamVerdict> {
         let mut gate = self.shared.reads();
-        let mut freshness = Freshness::new(now());
+        let mut freshness = Freshness::new(now(), stream.connection_window());
         let mut open = false;
         loop {
             let reads = *gate.borrow_and_update();
@@ -195,6 +195,8 @@ impl Pull {
                 Poll::Pending => {
                     if stream.is_drained() {
                         freshness.handle_drained(now());
+                    } else {
+                        freshness.handle_quiet(now(), stream.received());
                     }
                     Poll::Pending
                 }
