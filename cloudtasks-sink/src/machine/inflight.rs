@@ -77,7 +77,9 @@ pub(super) struct Record {
     pub(super) missing: u32,
     /// Attempts that were made.
     pub(super) attempts: u32,
-    /// Whether an earlier attempt may have created the task without our learning of it.
+    /// Whether an earlier attempt may have created the task without our learning of it. Of a task
+    /// with a name this is asked at its first attempt only, for attempts of an earlier sink: after
+    /// its own, `attempts` says as much.
     pub(super) ambiguous: bool,
     /// When it was committed and until when it may be sent; nothing while it is staged, and always
     /// nothing where tasks are not staged.

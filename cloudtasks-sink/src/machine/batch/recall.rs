@@ -14,16 +14,13 @@ impl Batches {
         })
     }
 
-    /// A call was polled and is not sent. Its records, and whether each may exist because of an
-    /// earlier attempt.
-    pub(in super::super) fn take_back(&mut self, id: CallId) -> Vec<(RecordId, bool)> {
+    /// A call was polled and is not sent. Its records.
+    pub(in super::super) fn take_back(&mut self, id: CallId) -> Vec<RecordId> {
         let Some(call) = self.take_answered(id, Step::Creating) else {
             return Vec::new();
         };
         let answered = self.answer_all(call, |_| Answer::Created(String::new()));
         let records = answered.records.into_iter();
-        records
-            .map(|(record, _, may_exist)| (record, may_exist))
-            .collect()
+        records.map(|(record, ..)| record).collect()
     }
 }

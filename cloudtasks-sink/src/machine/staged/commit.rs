@@ -138,13 +138,11 @@ impl Machine {
         let Some(batches) = &mut self.batches else {
             return;
         };
-        for (id, may_exist) in batches.take_back(call) {
-            let Some(record) = self.inflight.answered(id) else {
-                continue;
-            };
-            record.ambiguous |= may_exist;
+        for id in batches.take_back(call) {
             // Those for which it is not late go into another call.
-            self.inflight.requeue(id);
+            if self.inflight.answered(id).is_some() {
+                self.inflight.requeue(id);
+            }
         }
         // Looked at one by one here, for the others are not sent before something else happens.
         self.expire_waiting(now);
@@ -162,7 +160,6 @@ impl Machine {
         let (Some(staged), Some(record)) = (&mut self.staged, self.inflight.get_mut(id)) else {
             return;
         };
-        record.ambiguous |= error.is_ambiguous();
         record.stage = Stage::Held;
         let queue = record.create().queue.clone();
         staged.holds.fail(&queue, id, now, |failures| {

@@ -85,9 +85,9 @@ impl Stage {
         if self.told {
             return false;
         }
-        let half = self.open.items > 0
-            && (self.open.items.saturating_mul(2) >= self.limit.items
-                || self.open.bytes.saturating_mul(2) >= self.limit.bytes);
+        // A limit is never nothing, so that nothing is never half of it.
+        let half = self.open.items.saturating_mul(2) >= self.limit.items
+            || self.open.bytes.saturating_mul(2) >= self.limit.bytes;
         // A stage full of what cannot leave: only what the host has not committed can make room.
         let stuck = || self.open.items > 0 && !self.limit.admits(held) && !moving();
         self.told = waiting || half || stuck();

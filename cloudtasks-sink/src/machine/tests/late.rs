@@ -84,6 +84,76 @@ fn exists() -> Operation {
     }
 }
 
+/// Answers a call of one task.
+fn answer(stage: &mut Stage, sent: Sent) {
+    let Sent::Many(call) = sent else {
+        panic!("{sent:?} is no batch")
+    };
+    let (machine, now) = (&mut stage.script.machine, stage.script.now);
+    machine.handle_batch_created(now, call, Ok(exists()), || 0.5);
+    machine.check_invariants();
+}
+
+#[test]
+fn what_becomes_too_late_while_it_waits_for_a_call_is_in_none_and_the_others_go_on() {
+    let mut stage = Stage::new(true);
+    // As many calls as a queue has at a time: what comes after them waits.
+    stage.commit(1, &["first"]);
+    let first = stage.sent().remove(0).0;
+    stage.commit(2, &["second"]);
+    let _second = stage.sent().remove(0);
+    stage.commit(3, &["early"]);
+    stage.pass(WINDOW / 2);
+    stage.commit(4, &["newcomer"]);
+    assert!(stage.sent().is_empty());
+
+    stage.pass(WINDOW / 2 + SECOND);
+    answer(&mut stage, first);
+    let rest = stage.sent();
+    assert_eq!(rest.len(), 1, "without another word to the machine");
+    assert!(names(&rest[0].1, "newcomer") && !names(&rest[0].1, "early"));
+    let stats = stage.script.stats();
+    assert_eq!((stats.expired, stats.kept, stats.pending), (1, 1, 2));
+}
+
+#[test]
+fn when_all_that_waits_for_a_call_is_too_late_it_is_kept_aside_and_no_call_is_made() {
+    let mut stage = Stage::new(true);
+    stage.commit(1, &["first"]);
+    let first = stage.sent().remove(0).0;
+    stage.commit(2, &["second"]);
+    let _second = stage.sent().remove(0);
+    stage.commit(3, &["a", "b"]);
+    assert!(stage.sent().is_empty());
+    stage.pass(WINDOW + SECOND);
+    answer(&mut stage, first);
+    assert!(stage.sent().is_empty());
+    let stats = stage.script.stats();
+    assert_eq!((stats.expired, stats.waiting, stats.pending), (2, 0, 1));
+}
+
+#[test]
+fn what_is_too_late_takes_no_turn_in_the_pace_of_its_queue() {
+    let mut stage = Stage::paced(1.0);
+    stage.commit(1, &["sent", "a", "b", "c"]);
+    stage.pass(WINDOW / 2);
+    stage.commit(2, &["newcomer"]);
+    // The bucket of a queue that was idle holds one task.
+    let first = stage.sent();
+    assert_eq!(first.len(), 1);
+    assert!(names(&first[0].1, "sent"));
+    assert_eq!(stage.script.stats().held_back, 4);
+
+    stage.pass(WINDOW / 2 + SECOND);
+    assert!(stage.sent().is_empty(), "the turn was that of one too late");
+    let stats = stage.script.stats();
+    assert_eq!((stats.expired, stats.held_back), (3, 1), "all at once");
+    stage.pass(SECOND);
+    let next = stage.sent();
+    assert_eq!(next.len(), 1);
+    assert!(names(&next[0].1, "newcomer"), "its turn is the next one");
+}
+
 #[test]
 fn tasks_of_an_operation_that_never_ends_are_asked_for_again_by_name() {
     let mut stage = Stage::new(true);

@@ -26,8 +26,19 @@ impl Stage {
     }
 
     pub(super) fn limited(limit: Limits, in_batches: bool) -> Self {
+        Self::of(script::settings(), limit, in_batches)
+    }
+
+    /// One whose queues take a task every so often.
+    pub(super) fn paced(rate: f64) -> Self {
+        let mut settings = script::settings();
+        settings.pacing.rate = Some(rate);
+        Self::of(settings, Limits::new(100, 1_000_000), false)
+    }
+
+    fn of(settings: Settings, limit: Limits, in_batches: bool) -> Self {
         let started = crate::driver::clock::now();
-        let mut machine = Machine::new(script::settings(), None);
+        let mut machine = Machine::new(settings, None);
         if in_batches {
             machine = machine.batching(Batch::up_to(10), "scripted".to_owned());
         }

@@ -218,6 +218,22 @@ fn when_a_missing_queue_takes_one_task_the_others_follow() {
 }
 
 #[test]
+fn a_sink_that_ended_holds_nothing_back_for_a_queue() {
+    let mut stage = Stage::new(false);
+    stage.commit(1, &["a", "b"]);
+    for (sent, _) in stage.sent() {
+        stage.refuse(sent);
+    }
+    assert_eq!(stage.script.stats().held, 2);
+    let error = SinkError::Uncommitted { staged: 0 };
+    stage.script.machine.fail(error);
+    stage.script.machine.check_invariants();
+    assert!(stage.script.ended());
+    let stats = stage.script.stats();
+    assert_eq!((stats.held, stats.pending, stats.with_handler), (0, 0, 0));
+}
+
+#[test]
 fn what_the_handler_took_leaves_the_state_with_its_flush_which_is_asked_for_until_it_works() {
     let mut stage = Stage::new(false);
     stage.commit(1, &["refused", "created"]);
