@@ -74,7 +74,7 @@ impl Records {
         old.chain(places.filter_map(|(id, place)| Some((RecordId(id), place.as_ref()?))))
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn values(&self) -> impl Iterator<Item = &Record> {
         self.iter().map(|(_, record)| record)
     }
