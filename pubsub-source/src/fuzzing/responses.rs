@@ -38,7 +38,14 @@ pub(super) fn responses_by(
     let messages = sent.received_messages.iter().filter_map(content);
     let whole = messages.clone().count();
     let ids: BTreeSet<&str> = messages.map(|one| one.message_id.as_str()).collect();
-    let ids = ids.len();
+    let properties = sent.subscription_properties;
+    let unordered = properties.is_some_and(|properties| !properties.message_ordering_enabled);
+    // A source that is to keep the order of a subscription without one ends before anything else.
+    let ids = if setup.ordering && unordered {
+        0
+    } else {
+        ids.len()
+    };
     let mut host = Host::new(setup, None);
     host.perform_all();
     host.receive_response(0, &response, Duration::ZERO);

@@ -101,7 +101,9 @@ impl Machine {
         } else {
             messages.retain(|message| {
                 let published = message.published_nanos();
-                if message.ordering_key.is_empty() {
+                if message.ordering_key.is_empty()
+                    && !self.is_held_in_order(message.delivery, published)
+                {
                     self.arrive(now, message.delivery, published)
                 } else {
                     self.arrive_in_order(now, leased_since, message, published)

@@ -96,7 +96,10 @@ impl Machine {
         let Some(runs) = &mut self.runs else {
             return false;
         };
-        let key = runs.key(&message.ordering_key);
+        // A message keeps the key that it came with first, whatever a redelivery says: the service
+        // never gives it another, and its place is in the order of that one.
+        let kept = held.and_then(|held| self.deliveries.ordering_key(held));
+        let key = kept.unwrap_or_else(|| runs.key(&message.ordering_key));
         let fate = runs.arrive(now, sent, key, id, (published, &name), known);
         match (fate, held) {
             (Fate::HandOut(passage), held) => {
@@ -137,6 +140,16 @@ impl Machine {
                 false
             }
         }
+    }
+
+    /// Whether a message without a key is held with one: then it has its place in the order.
+    pub(super) fn is_held_in_order(&self, id: DeliveryId, published: i64) -> bool {
+        let name = self.deliveries.key(id);
+        let held = name.and_then(|name| self.deliveries.find(name));
+        held.is_some_and(|held| {
+            self.deliveries.published_by(held) >= published
+                && self.deliveries.ordering_key(held).is_some()
+        })
     }
 
     /// Drops a message that arrives before what comes before it, which is awaited for no longer

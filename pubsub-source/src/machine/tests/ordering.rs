@@ -70,3 +70,17 @@ fn what_comes_again_while_the_source_closes_takes_over_and_what_is_new_is_given_
     assert_eq!(sent, expected);
     assert_eq!(bench.machine.stats(bench.now).acknowledged, 1);
 }
+
+#[test]
+fn a_message_keeps_the_key_that_it_came_with_first() {
+    let mut bench = ordered();
+    bench.deliver("k", &[(1, "a1")]);
+    bench.deliver("other", &[(1, "b1"), (2, "b2")]);
+    bench.deliver("", &[(1, "c1")]);
+    assert_eq!(bench.read(), [1, 2]);
+    bench.deliver("", &[(1, "d1"), (2, "d2")]);
+    bench.deliver("k", &[(3, "a3")]);
+    bench.deliver("other", &[(4, "b4")]);
+    assert_eq!(bench.read(), [3, 4], "neither key waits for the other's");
+    bench.machine.check_invariants();
+}
