@@ -195,4 +195,41 @@ mod tests {
         assert!(twins.runs.settle_run(last.after(1), 10, Outcome::Settled));
         assert_eq!(twins.runs.len(), Place::MAX_SEGMENT - 1);
     }
+
+    #[test]
+    fn items_for_which_a_segment_has_no_room_left_go_on_in_the_next_one() {
+        let mut twins = Twins::default();
+        twins.add(10);
+        twins.add(Place::MAX_SEGMENT);
+        let segments = [0, Place::MAX_SEGMENT - 1, Place::MAX_SEGMENT];
+        let segments = segments.map(|at| twins.places[at].segment());
+        assert!(segments[0] == segments[1] && segments[1] != segments[2]);
+        twins.compare();
+    }
+
+    #[test]
+    fn a_run_of_open_items_is_one_until_one_of_them_has_its_verdict() {
+        let mut twins = Twins::default();
+        twins.add(10);
+        let first = twins.places[2];
+        assert_eq!(twins.runs.run(first, 3), Some(&[2, 3, 4][..]));
+        assert_eq!(twins.runs.run(twins.places[8], 3), None, "they are two");
+        twins.settle_one(4);
+        assert_eq!(twins.runs.run(first, 3), None);
+        assert_eq!(twins.runs.run(first, 2), Some(&[2, 3][..]));
+    }
+
+    #[test]
+    fn a_place_behind_the_last_item_is_nobodys_until_there_is_one() {
+        let mut ledger = Ledger::new();
+        let last = ledger.add(1);
+        ledger.settle_all([last.after(1), last.after(2)], Outcome::Settled);
+        ledger.check_invariants();
+        assert_eq!(ledger.len(), 1);
+        let next = [ledger.add(2), ledger.add(3)];
+        assert_eq!(
+            next.map(|place| ledger.get(place).copied()),
+            [Some(2), Some(3)]
+        );
+    }
 }
