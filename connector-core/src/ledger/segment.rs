@@ -223,3 +223,18 @@ impl<T> Clone for SegmentView<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bits_of_a_run_take_the_words_that_it_lies_in_and_no_more() {
+        for (run, words) in [(0..1, 1), (0..64, 1), (3..65, 2), (128..192, 3)] {
+            let mut bits = Bits::default();
+            assert!(bits.is_clear(run.clone()) && bits.set_run(run.clone()));
+            assert_eq!((bits.count(), bits.words.len()), (run.len(), words));
+            assert!(!bits.set_run(run));
+        }
+    }
+}
