@@ -220,6 +220,32 @@ mod tests {
     }
 
     #[test]
+    fn what_is_left_of_a_view_is_taken_run_by_run() {
+        let mut twins = Twins::default();
+        twins.add(11);
+        for at in [4, 8, 9] {
+            twins.settle_one(at);
+        }
+        twins.seal();
+        twins.commit(0);
+        let (view, mut cursor) = (&twins.released[0], 0);
+        for (at, most, count, moved) in [
+            (0, 3, 3, 3),
+            // It lies behind the cursor, or something lies between.
+            (0, 3, 0, 3),
+            (5, 3, 0, 3),
+            (3, 9, 1, 4),
+            (5, 9, 3, 8),
+            // It has its verdict.
+            (9, 9, 0, 8),
+            (10, 9, 1, 11),
+        ] {
+            assert_eq!(view.next_run(&mut cursor, twins.places[at], most), count);
+            assert_eq!(cursor, moved, "{at}");
+        }
+    }
+
+    #[test]
     fn a_place_behind_the_last_item_is_nobodys_until_there_is_one() {
         let mut ledger = Ledger::new();
         let last = ledger.add(1);
