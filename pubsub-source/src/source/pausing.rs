@@ -11,7 +11,7 @@ impl PubsubSource {
     ///
     /// For hosts that let the slowest input set the pace. Checkpoints go on as before: what was
     /// handed out is settled by its epochs' commits, and its leases are extended. What is fetched
-    /// meanwhile stays leased, up to [`paused_limit`](SourceBuilder::paused_limit).
+    /// meanwhile stays leased, up to [`paused_limit`](crate::SourceBuilder::paused_limit).
     ///
     /// Beyond that limit, or when another subscription of the source finds no room in the buffer
     /// (the one that holds most first), the subscription is *parked*: its streams are closed, and
