@@ -222,6 +222,12 @@ mod tests {
     use connector_core::{Epoch, ledger::Ledger};
 
     use super::*;
+    use crate::machine::request::MAX_IDS;
+
+    #[test]
+    fn a_full_request_of_each_lane_may_wait() {
+        assert_eq!(WAITING, Lane::all().count() * MAX_IDS);
+    }
 
     #[test]
     fn no_more_is_taken_out_of_an_epoch_than_may_wait_whether_or_not_it_has_keys() {

@@ -33,7 +33,8 @@ impl Machine {
         let (effect, given_up) = if self.runs.is_some() {
             self.cut_acks_in_lanes(now)
         } else {
-            self.cut_acks_in_turn(now)
+            // What waits was looked at, and none of it needs a request.
+            (self.cut_acks_in_turn(now), true)
         };
         // No answer will bring the next turn. There may be more to look at, or a closing source may
         // have nothing left to wait for.
@@ -41,16 +42,14 @@ impl Machine {
         effect
     }
 
-    /// The next request, and whether items were looked at that need none.
-    fn cut_acks_in_turn(&mut self, now: Instant) -> (Option<Effect>, bool) {
+    fn cut_acks_in_turn(&mut self, now: Instant) -> Option<Effect> {
         let mut body = RequestBody::acknowledge(self.subscription.as_str());
         let mut ids = Vec::new();
         let mut late = Vec::new();
+        // Of those that are looked at one by one: what lies in runs fills the request.
         let mut looked = 0;
         while looked < acks::PER_TURN && body.room() > 0 {
-            let run = self.start_run(&mut body, &mut ids);
-            if run > 0 {
-                looked += run;
+            if self.start_run(&mut body, &mut ids) {
                 continue;
             }
             let Some(next) = self.acks.pop() else { break };
@@ -65,26 +64,23 @@ impl Machine {
             };
             if !body.push(ack_id) {
                 self.acks.unpop(id, None);
-                looked -= 1;
                 break;
             }
             ids.push(id);
         }
         self.remember_lapsed(now, late);
-        let given_up = ids.len() < looked;
-        let effect = self.send(now, Errand::Acknowledge, ids, body);
-        (effect, given_up)
+        self.send(now, Errand::Acknowledge, ids, body)
     }
 
     /// Takes released deliveries into a request that lie one after the other, as they mostly do.
-    /// Answers how many.
-    fn start_run(&mut self, body: &mut RequestBody, ids: &mut Vec<DeliveryId>) -> usize {
+    /// Answers whether there were any.
+    fn start_run(&mut self, body: &mut RequestBody, ids: &mut Vec<DeliveryId>) -> bool {
         let Some((place, most)) = self.deliveries.expected_run(body.room()) else {
-            return 0;
+            return false;
         };
         let count = self.acks.pop_run(place, most);
         if count == 0 {
-            return 0;
+            return false;
         }
         let Some((first, ack_ids)) = self.deliveries.start_run(count) else {
             // Going on without what was just taken out would lose its acknowledgements.
@@ -99,11 +95,11 @@ impl Machine {
                 self.acks.push(id, None);
             }
         }
-        count
+        true
     }
 
-    /// The same, where a key's messages are acknowledged in order: each key has its lane, and each
-    /// lane one request under way.
+    /// The next request where a key's messages are acknowledged in order: each key has its lane, and
+    /// each lane one request under way. And whether items were looked at that need none.
     fn cut_acks_in_lanes(&mut self, now: Instant) -> (Option<Effect>, bool) {
         let mut late = Vec::new();
         let (mut looked, mut waiting) = (0, 0);

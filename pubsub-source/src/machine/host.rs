@@ -277,7 +277,6 @@ impl Machine {
     pub(crate) fn forget_seen(&mut self) {
         self.seen.clear();
         self.partials.clear();
-        self.forget_restored();
     }
 
     fn refuse_when_closed(&self) -> Result<(), CheckpointError> {

@@ -176,7 +176,9 @@ mod tests {
             need.handle_commit(now, 3000, 0);
             now += SECOND * 10;
         }
-        need.handle_committed(SECOND * 5);
+        // What one took counts half as much at the next.
+        need.handle_committed(SECOND * 10);
+        need.handle_committed(SECOND);
         assert_eq!(need.told(), 100_000);
         need.shrink(Some(SECOND * 10), 0.0);
         assert_eq!(need.told(), 2 * 300 * (10 + 5));

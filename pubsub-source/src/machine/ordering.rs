@@ -25,8 +25,8 @@ const LONG_LEASE: Duration = Duration::from_secs(60);
 /// The longest that the service holds a message back, in seconds.
 const LONGEST_DELAY: u64 = 600;
 
-/// How long a message stays fresh whose lease is another delivery's.
-const UNLEASED: Duration = Duration::from_secs(86_400 * 365);
+/// How long a message stays fresh whose lease is another delivery's: a year.
+const UNLEASED: Duration = Duration::from_secs(31_536_000);
 
 impl Machine {
     /// Begins to keep the order of keys, as a restored state left it.

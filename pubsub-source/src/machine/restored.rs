@@ -81,7 +81,8 @@ impl Machine {
             let ack_id = ack_ids.get(at);
             // Two states may name it: the newer one, which came first, has the newer ack id.
             let held = self.deliveries.find(&key).is_some();
-            // An id that left the full window is not recognised later either: it comes again.
+            // An id that left the full window, or was forgotten, is not recognised later either: it
+            // comes again.
             let known = self.seen.suppresses(&key, published_by);
             if known && !held && !ack_id.is_empty() && ids.push(ack_id) {
                 batch_keys.push(key);
@@ -153,10 +154,5 @@ impl Machine {
     pub(crate) fn restored(&self) -> Option<Committed> {
         let finished = self.is_started() && self.restored.pending == 0;
         finished.then_some(self.restored.committed)
-    }
-
-    /// Gives up what was not begun.
-    pub(super) fn forget_restored(&mut self) {
-        self.restored.held.clear();
     }
 }

@@ -100,13 +100,11 @@ impl Runs {
         let key = KeyNo(NonZeroU32::new(self.next).unwrap_or(NonZeroU32::MIN));
         self.next = self.next.wrapping_add(1).max(1);
         let name: Arc<str> = name.into();
-        if self.doubt {
-            self.turns += 1;
-        }
         let run = Run {
             lane: Lane::of(BuildHasherDefault::<DefaultHasher>::default().hash_one(&name)),
             name: Arc::clone(&name),
             queued: VecDeque::new(),
+            // Any turn there has been: of what was let through in it nothing is held.
             turn: if self.doubt { self.turns } else { 0 },
             began: u64::MAX,
             newest: None,

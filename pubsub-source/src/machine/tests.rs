@@ -1,6 +1,7 @@
 //! What the machine does with single deliveries, step by step.
 
 mod answers;
+mod extending;
 mod holding;
 mod ordering;
 mod requests;

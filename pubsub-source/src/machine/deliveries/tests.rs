@@ -339,13 +339,21 @@ fn another_message_of_the_same_id_was_published_after_everything_that_came_with_
 fn a_run_that_goes_on_in_the_next_segment_of_the_ledger_has_its_places() {
     let many: Vec<u64> = (0..DeliveryId::MAX_BATCH as u64).collect();
     let mut held = Held::of(&[&many, &[5_000, 5_001, 5_002]]);
+    // A segment has 65,536 places, and these leave ten of them.
+    for other in 0..65_526 {
+        held.0.ledger.add(number(1_000_000 + other));
+    }
     assert!(held.0.hand_out(id(1, 0)));
     assert!(held.0.hand_out(id(0, 0)));
     assert!(held.0.hand_out_run(id(0, 1), many.len() - 1));
     held.check();
+    assert!(held.0.batches.get(0).unwrap().keys().is_empty(), "memory");
     for (index, key) in (0..).zip(&many) {
         assert_eq!(held.0.key(id(0, index)), Some(&number(*key)));
     }
-    assert!(held.0.batches.get(0).unwrap().keys().is_empty(), "memory");
     assert_eq!(held.0.batches.get(1).unwrap().keys().len(), 3);
+    held.0.seal(Epoch::new(1)).unwrap();
+    let released = held.0.commit(Epoch::new(1)).unwrap().released;
+    let lens: Vec<usize> = released.iter().map(|segment| segment.len()).collect();
+    assert_eq!(lens, [65_536, many.len() - 9]);
 }

@@ -1,4 +1,6 @@
 mod gaps;
+mod remembering;
+mod revoking;
 
 use proptest::prelude::*;
 
@@ -226,12 +228,13 @@ fn what_came_out_before_what_was_dropped_is_passed_over_in_whichever_turn_it_did
 fn a_host_that_is_behind_is_named_and_gets_everything_again_after_a_restore() {
     let mut key = Key::new();
     key.hand_out_new(0..3);
-    assert!(key.runs.behind().is_empty());
+    assert!(key.runs.behind().is_empty() && !key.runs.is_behind());
     key.arrive(1, Known::Nothing);
     assert!(key.runs.behind().is_empty(), "it is not out yet");
     key.runs.handle_out(key.key, key.id(1));
     let behind = key.runs.behind();
     assert_eq!(behind, ["k".into()]);
+    assert!(key.runs.is_behind());
     let mut restored = Key::after(0, behind);
     assert_ne!(turn(restored.arrive(2, Known::Seen)), 0);
 

@@ -154,3 +154,19 @@ fn a_committed_message_that_was_given_back_lapses_and_is_remembered() {
         assert!(bench.acknowledging().is_empty());
     }
 }
+
+#[test]
+fn a_commit_that_is_not_confirmed_in_time_is_counted_once() {
+    let mut bench = Bench::new(Settings {
+        confirm_acks: Some(SECOND * 5),
+        ..settings()
+    });
+    bench.deliver("", &[(1, "a1")]);
+    bench.read();
+    bench.commit_as(1);
+    for (waits, counted) in [(4, 0), (1, 1), (600, 1)] {
+        bench.wait(SECOND * waits);
+        let stats = bench.machine.stats(bench.now);
+        assert_eq!(stats.unconfirmed_commits, counted, "{waits}");
+    }
+}

@@ -175,6 +175,24 @@ fn what_states_name_is_committed_when_each_ack_id_has_its_verdict_and_what_has_n
 }
 
 #[test]
+fn an_acknowledgement_that_is_no_part_of_what_states_name_is_not_counted_in_it() {
+    let mut bench = restored(vec![group(5, "saved")]);
+    let saved = bench.sent.remove(0);
+    bench.deliver("", &[(9, "a9")]);
+    assert_eq!(bench.read(), [9]);
+    bench.seal(2);
+    bench.machine.commit(bench.now, Epoch::new(2)).unwrap();
+    bench.work();
+    // So slow that it is looked at one by one.
+    bench.wait(SECOND * 2);
+    bench.answer_all();
+    assert_eq!(bench.machine.stats(bench.now).acknowledged, 1);
+    assert_eq!(verdicts(&bench), None);
+    bench.answer(&saved, Answer::Done);
+    assert_eq!(verdicts(&bench), Some((1, 0)));
+}
+
+#[test]
 fn many_ack_ids_of_one_state_are_held_as_full_responses_are() {
     let most = DeliveryId::MAX_BATCH;
     let messages: Vec<(u64, &str)> = (0..most as u64 + 3)

@@ -7,7 +7,7 @@ const LEASE: Duration = Duration::from_secs(20);
 
 impl Key {
     /// Time passes, and what arrives from now on was sent after it.
-    fn wait(&mut self, time: Duration) {
+    pub(super) fn wait(&mut self, time: Duration) {
         self.now += time;
         self.sent = self.now;
         self.runs.handle_timeout(self.now);
@@ -15,7 +15,7 @@ impl Key {
 
     /// Messages arrive that nobody has seen, and are dropped since the lease of what the host has
     /// is over.
-    fn drop_new(&mut self, numbers: std::ops::Range<u64>) {
+    pub(super) fn drop_new(&mut self, numbers: std::ops::Range<u64>) {
         let mut waiting = Vec::new();
         for number in numbers {
             self.arrive(number, Known::Nothing);
