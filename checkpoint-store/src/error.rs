@@ -58,7 +58,7 @@ pub enum StoreError {
     /// The write of a state failed. It may or may not be durable.
     #[error(
         "epoch {epoch} could not be saved at {place} and may or may not be durable; what was saved \
-         before is untouched, save the same state again, or abort the epoch and go on under a higher \
+         before was not touched, save the same state again, or abort the epoch and go on under a higher \
          number, or rebuild from the newest state"
     )]
     NotSaved {
@@ -70,10 +70,10 @@ pub enum StoreError {
         #[source]
         cause: Cause,
     },
-    /// The write of a mark failed. The saved state is untouched.
+    /// The write of a mark failed. The saved state was not touched.
     #[error(
-        "the mark {mark:?} of epoch {epoch} could not be written at {place}; the saved state is \
-         untouched, without a settled mark work is repeated after a crash, and a host that relies \
+        "the mark {mark:?} of epoch {epoch} could not be written at {place}; the saved state was \
+         not touched, without a settled mark work is repeated after a crash, and a host that relies \
          on the committing mark must not commit before it is written"
     )]
     NotMarked {

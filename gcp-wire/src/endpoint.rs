@@ -93,6 +93,15 @@ pub enum EndpointError {
         /// The variable that was read.
         variable: &'static str,
     },
+    /// The environment variable names no emulator.
+    #[error("{variable} names no emulator; correct it or leave it unset")]
+    Variable {
+        /// The variable that was read.
+        variable: &'static str,
+        /// What is wrong with its value.
+        #[source]
+        cause: Box<EndpointError>,
+    },
     /// The region is not a Google Cloud location id.
     #[error("region {value:?} is not a location id; write it like \"us-central1\"")]
     Region {
@@ -211,7 +220,8 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// As [`emulator`](Self::emulator), and [`EndpointError::NotUnicode`].
+    /// [`EndpointError::NotUnicode`], and [`EndpointError::Variable`], whose source is the error of
+    /// [`emulator`](Self::emulator).
     pub fn emulator_from_env(service: Service) -> Result<Option<Self>, EndpointError> {
         let variable = service.emulator_variable();
         Self::emulator_from_value(variable, std::env::var_os(variable))
@@ -231,7 +241,10 @@ impl Endpoint {
         let stripped = value.strip_prefix("http://").unwrap_or(&value);
         let stripped = stripped.strip_suffix('/').unwrap_or(stripped);
         // The error quotes what the person wrote, not what was left of it.
-        let authority = Authority::parse_quoting(stripped, &value)?;
+        let authority = Authority::parse_quoting(stripped, &value).map_err(|cause| {
+            let cause = Box::new(cause);
+            EndpointError::Variable { variable, cause }
+        })?;
         Ok(Some(Self {
             reach: Reach::Plain { authority },
         }))

@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use connector_core::{Checkpoint, Committed, Epoch, Receipt, Restored};
-use futures::{StreamExt, stream::FuturesUnordered};
+use connector_core::{Checkpoint, CheckpointError, Committed, Epoch, Restored};
+use futures::{FutureExt, StreamExt, stream::FuturesUnordered};
 use gcp_emulator::{Emulator, Method, pubsub::proto::PubsubMessage};
 use gcp_wire::{
     Connection, ConnectionOptions, Credentials,
@@ -146,6 +146,21 @@ impl Job {
         );
     }
 
+    /// A receipt that says that everything was confirmed comes after the acknowledgements took
+    /// effect. What a source that ended does not settle is its successor's.
+    fn check_is_true(
+        &self,
+        covered: &BTreeSet<String>,
+        committed: Result<Committed, CheckpointError>,
+    ) {
+        if committed.is_ok_and(|committed| committed.settled == committed.total()) {
+            assert!(
+                covered.is_subset(&self.acked()),
+                "confirmed before it is acknowledged"
+            );
+        }
+    }
+
     /// The service has delivered what never came: a response is the answer of a stream.
     fn check_a_response_was_lost(&self) {
         let record = self.emulator.observe().subscription(SUBSCRIPTION);
@@ -163,15 +178,16 @@ impl Job {
             .map(|saved| saved.map(|text| serde_json::from_str::<SourceState>(&text).unwrap()));
         let builder = builder.max_extension(Duration::from_secs(10));
         let mut source = builder.restore(restored).build().unwrap();
-        let mut commits = FuturesUnordered::<Receipt<Committed>>::new();
+        let mut commits = FuturesUnordered::new();
+        // What was handed out since the last cut.
+        let mut out = BTreeSet::new();
         let mut tick = interval(self.period);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 biased;
-                Some(committed) = commits.next() => {
-                    // What a source that ended does not settle is the successor's.
-                    drop(committed);
+                Some((covered, committed)) = commits.next() => {
+                    self.check_is_true(&covered, committed);
                     if commits.is_empty() && self.acked().len() == count {
                         source.close().await.ok();
                         return Ok(());
@@ -183,11 +199,14 @@ impl Job {
                         let text = serde_json::to_string(&state).unwrap();
                         self.saved = Some(Restored::new(self.epoch, text));
                         self.covered.clone_from(&self.handed_out);
-                        commits.push(source.commit(self.epoch));
+                        let covered = std::mem::take(&mut out);
+                        let receipt = source.commit(self.epoch);
+                        commits.push(FutureExt::map(receipt, |committed| (covered, committed)));
                     }
                 }
                 message = source.next() => {
                     let message = message.expect("the stream goes on")?;
+                    out.insert(message.id().to_owned());
                     self.handed_out.insert(message.id().to_owned());
                 }
             }

@@ -5,6 +5,14 @@ fn from_env(value: &str) -> Result<Option<String>, EndpointError> {
         .map(|endpoint| endpoint.map(|endpoint| endpoint.to_string()))
 }
 
+/// An error of the variable's value, as the variable's.
+fn of_variable(cause: EndpointError) -> EndpointError {
+    EndpointError::Variable {
+        variable: "PUBSUB_EMULATOR_HOST",
+        cause: Box::new(cause),
+    }
+}
+
 #[test]
 fn production_and_regional_hosts_are_the_documented_ones() {
     let hosts = [
@@ -71,7 +79,7 @@ fn the_variable_may_carry_a_scheme_and_one_trailing_slash() {
     let twice = "http://localhost:8085//".to_owned();
     assert_eq!(
         from_env(&twice).unwrap_err(),
-        EndpointError::Port { value: twice }
+        of_variable(EndpointError::Port { value: twice })
     );
 }
 
@@ -114,12 +122,16 @@ fn a_malformed_variable_is_an_error_that_quotes_it_and_the_form() {
     ];
     for (value, expected, form) in cases {
         let error = from_env(value).unwrap_err();
-        assert_eq!(error, expected);
-        let text = error.to_string();
+        let text = std::error::Error::source(&error).unwrap().to_string();
         assert!(
             text.contains(&format!("{value:?}")) && text.contains(form),
             "{text}"
         );
+        assert!(
+            error.to_string().contains("PUBSUB_EMULATOR_HOST"),
+            "{error}"
+        );
+        assert_eq!(error, of_variable(expected));
     }
 }
 
