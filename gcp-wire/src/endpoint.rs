@@ -100,7 +100,7 @@ pub enum EndpointError {
         variable: &'static str,
         /// What is wrong with its value.
         #[source]
-        cause: Box<EndpointError>,
+        cause: Box<Self>,
     },
     /// The region is not a Google Cloud location id.
     #[error("region {value:?} is not a location id; write it like \"us-central1\"")]
