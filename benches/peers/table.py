@@ -86,7 +86,10 @@ def goals_table(runs):
         if value_spread is None:
             verdict = "one round"
         elif not sure(value_spread):
-            verdict = "inconclusive"
+            # No round lies further from the median than the rounds lie apart.
+            worst = value * (1 - value_spread if goal.above else 1 + value_spread)
+            each = worst >= goal.bound if goal.above else worst <= goal.bound
+            verdict = "in every round" if each else "inconclusive"
         else:
             verdict = "yes" if met else f"**no**, {abs(value / goal.bound - 1) * 100:.0f} % off"
         others = [contender for contender in goal.contenders() if contender in PEERS]
