@@ -62,10 +62,11 @@ fn an_emulators_variable_counts_only_where_the_host_asks_for_it() {
         Some(_) => {
             assert_eq!(asked(Service::Pubsub), Ok(None), "it is not set");
             let value = "localhost".to_owned();
-            assert_eq!(
-                asked(Service::CloudTasks),
-                Err(EndpointError::MissingPort { value })
-            );
+            let expected = EndpointError::Variable {
+                variable: "CLOUD_TASKS_EMULATOR_HOST",
+                cause: Box::new(EndpointError::MissingPort { value }),
+            };
+            assert_eq!(asked(Service::CloudTasks), Err(expected));
         }
     }
 }
